@@ -1,0 +1,27 @@
+/* Logits of rows: the score kernel, and the wide path for the rows it cannot do. */
+#ifndef ATTNRES_SCORE_H
+#define ATTNRES_SCORE_H
+
+#include <attnres.h>
+
+#include "kernels.h"
+
+/* What the rows of one call are scored with. */
+struct attnres_scoring {
+    attnres_dtype dtype;
+    size_t width;
+    const void *query;
+    double eps;
+    double scale; /* never 0 here */
+};
+
+/* The logit of a row whose sums in the accumulator type are squares and dot, without scale and
+ * bias. Scores it again in wider arithmetic if those went out of range: contract section 2. */
+double attnres_logit(const struct attnres_scoring *scoring, const void *row, double squares,
+                     double dot);
+
+/* logits[count] of rows[count], scaled and, unless bias is NULL, biased. */
+void attnres_logits(const struct attnres_kernels *kernels, const struct attnres_scoring *scoring,
+                    const void *const *rows, size_t count, const double *bias, double *logits);
+
+#endif
