@@ -323,30 +323,12 @@ static uint32_t random_below(uint64_t *state, uint32_t limit)
 /* Replaces a piece of the text by one of these, at a random place. */
 static void mutate(char *text, size_t capacity, uint64_t *state)
 {
-    static const char *const pieces[] = {"",
-                                         "0",
-                                         "-1",
-                                         "1.5",
-                                         "9223372036854775807",
-                                         "9223372036854775808",
-                                         "1e999",
-                                         "null",
-                                         "{",
-                                         "}",
-                                         "[",
-                                         "]",
-                                         "[2,2]",
-                                         "\"F64\"",
-                                         "\"embedding\"",
-                                         "\"data_offsets\"",
-                                         "\"",
-                                         "\\",
-                                         "\xff",
-                                         ",",
-                                         ":",
-                                         "\\u0000",
-                                         "\\ud800",
-                                         "4294967296"};
+    /* clang-format off */
+    static const char *const pieces[] = {
+        "", "0", "-1", "1.5", "9223372036854775807", "9223372036854775808", "4294967296", "1e999",
+        "null", "{", "}", "[", "]", "[2,2]", "\"F64\"", "\"embedding\"", "\"data_offsets\"",
+        "\"", "\\", "\xff", ",", ":", "\\u0000", "\\ud800"};
+    /* clang-format on */
     char mutated[1024];
     size_t length = strlen(text);
     size_t at = random_below(state, (uint32_t)length + 1);
@@ -364,7 +346,7 @@ static void mutate(char *text, size_t capacity, uint64_t *state)
 /* The number the next descriptor gets: grows when one is left open. */
 static int next_descriptor(void)
 {
-    int descriptor = dup(STDIN_FILENO);
+    int descriptor = dup(STDERR_FILENO);
     ck_assert_int_ge(descriptor, 0);
     close(descriptor);
     return descriptor;
