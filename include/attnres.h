@@ -242,6 +242,151 @@ typedef struct attnres_block_read_args {
 ATTNRES_API attnres_status attnres_block_read(const attnres_shape *shape,
                                               const attnres_block_read_args *args);
 
+/* ---- Two phases: many queries over one bank, the live prefix later --------------------- */
+
+/* Makes every token's fold the empty one. */
+ATTNRES_API attnres_status attnres_state_clear(const attnres_shape *shape,
+                                               const attnres_state *state);
+
+typedef struct attnres_accumulate_args {
+    const attnres_rows *sources; /* [source_count] */
+    size_t source_count;
+    const void *const *queries; /* [query_count] vectors of `width` in the accumulator type */
+    size_t query_count;
+    double eps; /* these three as in attnres_read_args; one bias per source, for all queries */
+    double scale;
+    const double *bias;
+    const attnres_state *states;      /* [query_count] goes on from these, and stores them again */
+    const attnres_per_source *logits; /* [query_count] in double; NULL, or data NULL: not wanted */
+} attnres_accumulate_args;
+
+/* Extends the stored folds of many queries by the same sources, reading each row once per few
+ * queries. The queries of a block's read sites do not depend on activations, so all of them can be
+ * folded over the bank at once (arXiv 2603.15031, algorithm 1; Kimi K3: 24 at a time); attnres_read
+ * with `resume` goes on with the live prefix. The bits are those of the read in one go. States must
+ * not overlap sources, queries or each other. */
+ATTNRES_API attnres_status attnres_accumulate(const attnres_shape *shape,
+                                              const attnres_accumulate_args *args);
+
+/* result = mix / sum of a stored fold: attnres_read with `resume` and no more sources. NaN for an
+ * empty fold. */
+ATTNRES_API attnres_status attnres_finish(const attnres_shape *shape, const attnres_state *state,
+                                          attnres_rows_out retrieved);
+
+/* ---- The two halves of a read, for a width that is sharded over ranks ------------------ */
+
+typedef struct attnres_score_args {
+    const attnres_rows *sources; /* [source_count] this rank's columns: shape->width of them */
+    size_t source_count;
+    const void *query;          /* [width] this rank's columns of the query, in the accumulator */
+    attnres_per_source squares; /* in double: sum of x_i * x_i over these columns */
+    attnres_per_source dots;    /* in double: sum of x_i * q_i over these columns */
+} attnres_score_args;
+
+/* The two sums that a logit is made of, for the columns at hand. The host adds both up over its
+ * ranks. Sums are formed in the accumulator type and, where they leave its normal range, again in
+ * double; f64 sums that overflow stay Inf. A sum of partial sums has one rounding more per rank
+ * than the unsharded one. */
+ATTNRES_API attnres_status attnres_score(const attnres_shape *shape,
+                                         const attnres_score_args *args);
+
+/* dot / sqrt(squares / width + eps), of sums over the whole width; 0 for an all-zero row. */
+ATTNRES_API double attnres_combine(double squares, double dot, size_t width, double eps);
+
+typedef struct attnres_mix_args {
+    const attnres_rows *sources; /* [source_count] */
+    size_t source_count;
+    attnres_per_source logits;  /* in double, read only; scale and bias already applied */
+    attnres_rows_out retrieved; /* required; may be the same rows as a source, if there are at most
+                                   ATTNRES_SOURCES_FAST */
+    attnres_per_source weights; /* in the dtype; data NULL: not wanted */
+} attnres_mix_args;
+
+/* The other half: softmax over the given logits, and the mix. attnres_read is the same as scoring
+ * and mixing. */
+ATTNRES_API attnres_status attnres_mix(const attnres_shape *shape, const attnres_mix_args *args);
+
+/* ---- Streaming: the state of a runtime's layer loop ------------------------------------ */
+
+/* When a growing prefix is rounded to the dtype. */
+typedef enum attnres_rounding {
+    ATTNRES_ROUND_EACH = 0, /* at every addition, as Kimi K3 and its runtimes do */
+    ATTNRES_ROUND_ONCE = 1  /* kept in the accumulator type, rounded where it is read or pushed: the
+                               block sum of attnres_block_sum */
+} attnres_rounding;
+
+typedef struct attnres_stream_config {
+    attnres_shape shape;
+    size_t capacity; /* bank rows per token, at least 1: the embedding and one for each further push */
+    attnres_rounding rounding;
+} attnres_stream_config;
+
+/* A bank, a prefix and how far they are. Lives in memory of the caller, points nowhere else, needs
+ * no destruction; not to be copied, for it holds pointers into itself. Calls on one stream must not
+ * run at the same time; streams are independent, so split tokens over one stream per thread. */
+typedef struct attnres_stream attnres_stream;
+
+/* Bytes a stream needs; 0 if the configuration is not valid. */
+ATTNRES_API size_t attnres_stream_size(const attnres_stream_config *config);
+
+/* Sets a stream up in memory[bytes], which may have any alignment, and has it wait for begin. */
+ATTNRES_API attnres_status attnres_stream_init(const attnres_stream_config *config, void *memory,
+                                               size_t bytes, attnres_stream **stream);
+
+/* Starts over: empty bank, the embedding as prefix. Kimi K3 pushes it in its first layer; to have
+ * it as source 0 at once, as the seed does, push next. */
+ATTNRES_API attnres_status attnres_stream_begin(attnres_stream *stream, attnres_rows embedding);
+
+/* prefix = prefix + output of a layer, or just that output after a push. ERROR_STATE before
+ * begin. */
+ATTNRES_API attnres_status attnres_stream_add(attnres_stream *stream, attnres_rows output);
+
+/* Moves the prefix into the bank; the next block starts empty. ERROR_STATE before begin, without a
+ * prefix, or if the bank is full. */
+ATTNRES_API attnres_status attnres_stream_push(attnres_stream *stream);
+
+/* One read site. Everything here is as in attnres_read_args; no output may touch the stream's
+ * memory. */
+typedef struct attnres_stream_read_args {
+    const attnres_rows *outputs; /* [output_count] layer outputs to add to the prefix first */
+    size_t output_count;
+    int push; /* after the read, move the prefix into the bank */
+    const void *query;
+    double eps;
+    double scale;
+    const double *bias; /* one per source: those in the bank, then the prefix if there is one */
+    attnres_rows_out retrieved;
+    attnres_rows_out normed;
+    const void *norm_gain;
+    double norm_eps;
+    attnres_norm_policy norm_policy;
+    attnres_per_source weights;
+    attnres_per_source logits;
+} attnres_stream_read_args;
+
+/* Adds, reads and pushes in one pass. The same bits as attnres_stream_add for each output, a read,
+ * attnres_stream_push, with one exception: with ATTNRES_ROUND_EACH several outputs at once are
+ * added with one rounding. On any error the stream is as it was. */
+ATTNRES_API attnres_status attnres_stream_read(attnres_stream *stream,
+                                               const attnres_stream_read_args *args);
+
+/* Fills at most `capacity` row sets with the present sources, bank first, prefix last, and returns
+ * how many there are (0 before begin). Valid until the next call that changes the stream. */
+ATTNRES_API size_t attnres_stream_sources(const attnres_stream *stream, attnres_rows *list,
+                                          size_t capacity);
+
+/* For the next pipeline stage: the used part of the state as bytes. They may be imported by any
+ * stream of the same shape and rounding on a machine of the same byte order, if its capacity is
+ * enough. export_size is 0 before begin. */
+ATTNRES_API size_t attnres_stream_export_size(const attnres_stream *stream);
+ATTNRES_API attnres_status attnres_stream_export(const attnres_stream *stream, void *bytes,
+                                                 size_t size);
+
+/* ERROR_ARGUMENT if these bytes are not a whole export, ERROR_SIZE if they do not fit this stream;
+ * the stream is as it was then. */
+ATTNRES_API attnres_status attnres_stream_import(attnres_stream *stream, const void *bytes,
+                                                 size_t size);
+
 /* ---- The query ------------------------------------------------------------------------- */
 
 typedef struct attnres_vector {

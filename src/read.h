@@ -26,7 +26,17 @@ struct attnres_plan {
     double norm_eps;
     int norm_rounds; /* the mix is rounded before it is normalised */
     attnres_per_source weights, logits;
+    const attnres_per_source *given; /* logits to mix with; NULL: the rows are scored */
 };
+
+/* Sources of a read: those listed, and the prefix if there will be one. */
+size_t attnres_read_sources(const attnres_read_args *args);
+
+/* Whether attnres_read would do what it is asked to. */
+attnres_status attnres_read_check(const attnres_shape *shape, const attnres_read_args *args);
+
+/* attnres_read, of arguments that passed the check, for at least one token. */
+void attnres_read_run(const attnres_shape *shape, const attnres_read_args *args);
 
 /* Reads token t and writes every result that the plan wants. */
 void attnres_read_token(const struct attnres_plan *plan, size_t t);

@@ -64,6 +64,14 @@ static void score_group(const struct attnres_plan *plan, size_t t, size_t first,
     for (size_t s = 0; s < group->count; s++) {
         group->rows[s] = source_row(plan, first + s, t);
     }
+    if (plan->given) {
+        for (size_t s = 0; s < group->count; s++) {
+            group->logits[s] =
+                ((const double *)
+                     plan->given->data)[attnres_entry(plan->shape, plan->given, first + s, t)];
+        }
+        return;
+    }
     attnres_logits(plan->kernels, &plan->scoring, group->rows, group->count,
                    plan->bias ? plan->bias + first : NULL, group->logits);
 }
@@ -77,25 +85,15 @@ static void take_group(const struct attnres_plan *plan, const struct group *grou
         if (!attnres_fold_take(fold, group->logits[s], &step)) {
             continue;
         }
-        const size_t n = steps->count++;
-        steps->rows[n] = group->rows[s];
-        if (is_double(plan)) {
-            steps->pairs.f64[2 * n] = step.alpha;
-            steps->pairs.f64[2 * n + 1] = step.p;
-        } else {
-            steps->pairs.f32[2 * n] = (float)step.alpha;
-            steps->pairs.f32[2 * n + 1] = (float)step.p;
-        }
+        attnres_step_pack(plan->shape->dtype, &steps->pairs, steps->count, &step);
+        steps->rows[steps->count++] = group->rows[s];
     }
 }
 
 static void set_entry(const attnres_per_source *entries, const struct attnres_plan *plan,
                       attnres_dtype dtype, size_t s, size_t t, double value)
 {
-    const size_t token_stride = entries->token_stride ? (size_t)entries->token_stride : 1;
-    const size_t source_stride = entries->source_stride ? (size_t)entries->source_stride
-                                                        : plan->shape->tokens * token_stride;
-    attnres_set_element(dtype, entries->data, s * source_stride + t * token_stride, value);
+    attnres_set_element(dtype, entries->data, attnres_entry(plan->shape, entries, s, t), value);
 }
 
 static void write_logits(const struct attnres_plan *plan, const struct group *group, size_t first,

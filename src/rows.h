@@ -39,6 +39,16 @@ static inline attnres_rows attnres_rows_of(attnres_rows_out rows)
     return same;
 }
 
+/* Where entry (s, t) is. */
+static inline size_t attnres_entry(const attnres_shape *shape, const attnres_per_source *entries,
+                                   size_t s, size_t t)
+{
+    const size_t token_stride = entries->token_stride ? (size_t)entries->token_stride : 1;
+    const size_t source_stride =
+        entries->source_stride ? (size_t)entries->source_stride : shape->tokens * token_stride;
+    return s * source_stride + t * token_stride;
+}
+
 /* a * b, or a wrong answer and 1. */
 static inline int attnres_multiply(size_t a, size_t b, size_t *product)
 {

@@ -12,7 +12,8 @@
 #define GROUP_ROWS 32
 
 /* f32, f16, bf16: double holds every product exactly and cannot overflow or underflow. */
-static double wide_logit_float(const struct attnres_scoring *scoring, const void *row)
+static void wide_sums_float(const struct attnres_scoring *scoring, const void *row,
+                            double *squares_out, double *dot_out)
 {
     const float *query = scoring->query;
     double squares = 0, dot = 0;
@@ -21,10 +22,25 @@ static double wide_logit_float(const struct attnres_scoring *scoring, const void
         squares += x * x;
         dot += x * (double)query[i];
     }
-    if (squares + scoring->eps == 0) {
+    *squares_out = squares;
+    *dot_out = dot;
+}
+
+double attnres_combine(double squares, double dot, size_t width, double eps)
+{
+    if (squares + eps == 0) {
         return dot; /* a row of zeros: 0, or NaN if the query holds NaN or Inf */
     }
-    return attnres_logit_of(squares, dot, scoring->width, scoring->eps);
+    return attnres_logit_of(squares, dot, width, eps);
+}
+
+void attnres_partial_sums(const struct attnres_scoring *scoring, const void *row, double *squares,
+                          double *dot)
+{
+    if (scoring->dtype != ATTNRES_F64 &&
+        !(isfinite(*squares) && isfinite(*dot) && *squares >= (double)FLT_MIN)) {
+        wide_sums_float(scoring, row, squares, dot);
+    }
 }
 
 /* The exponent of the largest magnitude; INT_MIN if all are 0, INT_MAX if one is NaN or Inf. */
@@ -84,7 +100,11 @@ double attnres_logit(const struct attnres_scoring *scoring, const void *row, dou
     if (isfinite(squares) && isfinite(dot) && mean >= smallest_normal) {
         return dot / sqrt(mean);
     }
-    return is_double ? wide_logit_double(scoring, row) : wide_logit_float(scoring, row);
+    if (is_double) {
+        return wide_logit_double(scoring, row);
+    }
+    wide_sums_float(scoring, row, &squares, &dot);
+    return attnres_combine(squares, dot, scoring->width, scoring->eps);
 }
 
 void attnres_logits(const struct attnres_kernels *kernels, const struct attnres_scoring *scoring,

@@ -24,4 +24,8 @@ double attnres_logit(const struct attnres_scoring *scoring, const void *row, dou
 void attnres_logits(const struct attnres_kernels *kernels, const struct attnres_scoring *scoring,
                     const void *const *rows, size_t count, const double *bias, double *logits);
 
+/* Replaces the sums of part of a row by wider ones, if they left the accumulator's range. */
+void attnres_partial_sums(const struct attnres_scoring *scoring, const void *row, double *squares,
+                          double *dot);
+
 #endif

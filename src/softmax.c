@@ -46,6 +46,17 @@ int attnres_fold_take(struct attnres_fold *fold, double logit, struct attnres_st
     return 1;
 }
 
+void attnres_step_pack(attnres_dtype dtype, void *pairs, size_t n, const struct attnres_step *step)
+{
+    if (dtype == ATTNRES_F64) {
+        ((double *)pairs)[2 * n] = step->alpha;
+        ((double *)pairs)[2 * n + 1] = step->p;
+    } else {
+        ((float *)pairs)[2 * n] = (float)step->alpha;
+        ((float *)pairs)[2 * n + 1] = (float)step->p;
+    }
+}
+
 double attnres_fold_weight(const struct attnres_fold *fold, double logit)
 {
     return attnres_exp(logit - fold->max) / fold->sum;

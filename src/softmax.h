@@ -2,7 +2,7 @@
 #ifndef ATTNRES_SOFTMAX_H
 #define ATTNRES_SOFTMAX_H
 
-#include <stddef.h>
+#include <attnres.h>
 
 /* <q, x> / sqrt(squares / width + eps), contract section 2. */
 double attnres_logit_of(double squares, double dot, size_t width, double eps);
@@ -26,6 +26,9 @@ int attnres_fold_is_empty(const struct attnres_fold *fold);
  * has no step. A +Inf or NaN logit makes the fold NaN. The first source's step is {0, 1}: its row
  * starts the mix. */
 int attnres_fold_take(struct attnres_fold *fold, double logit, struct attnres_step *step);
+
+/* Puts step n into an array of pairs {alpha, p} in the accumulator type of the dtype. */
+void attnres_step_pack(attnres_dtype dtype, void *pairs, size_t n, const struct attnres_step *step);
 
 /* exp(logit - max) / sum: the weight of one of the sources taken, when all are. NaN if none was. */
 double attnres_fold_weight(const struct attnres_fold *fold, double logit);

@@ -13,6 +13,7 @@ int attnres_cli_read(int argc, char **argv);
 int attnres_cli_info(int argc, char **argv);
 int attnres_cli_demo(int argc, char **argv);
 int attnres_cli_check(int argc, char **argv);
+int attnres_cli_k3(int argc, char **argv);
 int attnres_cli_help(int argc, char **argv);
 int attnres_cli_version(int argc, char **argv);
 

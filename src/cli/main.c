@@ -22,6 +22,7 @@ static const verb verbs[] = {
     {"read", attnres_cli_read, "Block AttnRes on the tensors of a safetensors file"},
     {"info", attnres_cli_info, "CPU, levels built and usable, the level that runs and why"},
     {"check", attnres_cli_check, "every level against the scalar one, bit for bit"},
+    {"k3", attnres_cli_k3, "the layer loop of Kimi K3: checked, then timed"},
     {"help", attnres_cli_help, "this text"},
     {"--help", attnres_cli_help, NULL},
     {"version", attnres_cli_version, "the version"},

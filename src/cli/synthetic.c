@@ -1,5 +1,6 @@
 #include "synthetic.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Sign, exponent and mantissa of a dtype. */
@@ -127,4 +128,51 @@ void attnres_cli_unify_nan(attnres_dtype dtype, void *data, size_t count)
             set_bits(dtype, data, i, infinity | (uint64_t)1 << (f.mantissa_bits - 1));
         }
     }
+}
+
+void attnres_cli_halve_and_move(attnres_dtype dtype, const void *from, size_t count, size_t shift,
+                                void *to)
+{
+    const format f = format_of(dtype);
+    const uint64_t sign = (uint64_t)1 << (f.mantissa_bits + f.exponent_bits);
+    const uint64_t one_exponent = (uint64_t)1 << f.mantissa_bits;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t bits =
+            get_bits(dtype, from, i + shift < count ? i + shift : i + shift - count);
+        const uint64_t magnitude = bits & (sign - 1);
+        const uint64_t flipped = i % 3 == 0 ? sign : 0;
+        const uint64_t half = magnitude >= 2 * one_exponent ? magnitude - one_exponent : 0;
+        set_bits(dtype, to, i, ((bits & sign) ^ flipped) | half);
+    }
+}
+
+void attnres_cli_set_sum(attnres_dtype dtype, void *data, size_t i, double a, double b)
+{
+    const format f = format_of(dtype);
+    const double sum = a + b;
+    if (dtype == ATTNRES_F64) {
+        memcpy((char *)data + 8 * i, &sum, 8);
+        return;
+    }
+    if (dtype == ATTNRES_F32) {
+        /* a + b of floats in float is the definition itself. */
+        const float single = (float)a + (float)b;
+        memcpy((char *)data + 4 * i, &single, 4);
+        return;
+    }
+    /* 16 bits: accumulated in float, then rounded. Both roundings are the reference's. */
+    const double single = (double)((float)a + (float)b);
+    const uint64_t infinity = (((uint64_t)1 << f.exponent_bits) - 1) << f.mantissa_bits;
+    const uint64_t sign = (uint64_t)(signbit(single) != 0) << (f.mantissa_bits + f.exponent_bits);
+    if (!isfinite(single)) {
+        set_bits(dtype, data, i, sign | infinity | (isnan(single) ? 1 : 0));
+        return;
+    }
+    const int lowest = 2 - (1 << (f.exponent_bits - 1));
+    int exponent = single == 0 ? lowest : ilogb(single);
+    exponent = exponent < lowest ? lowest : exponent;
+    const double steps = rint(fabs(single) * ldexp(1, f.mantissa_bits - exponent));
+    /* steps counts units in the last place from 0; carries run into the exponent by themselves. */
+    const uint64_t bits = (uint64_t)steps + ((uint64_t)(exponent - lowest) << f.mantissa_bits);
+    set_bits(dtype, data, i, sign | (bits > infinity ? infinity : bits));
 }

@@ -33,4 +33,12 @@ uint64_t attnres_cli_digest(uint64_t digest, const void *data, size_t bytes);
 /* Turns every NaN into the same one, for comparisons: its sign and payload are not promised. */
 void attnres_cli_unify_nan(attnres_dtype dtype, void *data, size_t count);
 
+/* to[i] = from[i + shift] / 2, every third sign changed, indices modulo count. Exact, but that
+ * numbers too small to be halved become 0. */
+void attnres_cli_halve_and_move(attnres_dtype dtype, const void *from, size_t count, size_t shift,
+                                void *to);
+
+/* data[i] = a + b, rounded once to nearest, ties to even; a and b are numbers of the dtype. */
+void attnres_cli_set_sum(attnres_dtype dtype, void *data, size_t i, double a, double b);
+
 #endif
