@@ -179,8 +179,8 @@ attnres_status attnres_accumulate(const attnres_shape *shape, const attnres_accu
 {
     ATTNRES_TRY(check(shape, args));
     const struct attnres_kernels *kernels = &attnres_dispatch()->of[shape->dtype];
-    struct attnres_scoring scoring = {shape->dtype, shape->width, NULL, args->eps,
-                                      args->scale != 0 ? args->scale : 1};
+    struct attnres_scoring scoring = {
+        shape->dtype, shape->width, NULL, args->eps, args->scale != 0 ? args->scale : 1, 0};
     const void *rows[GROUP];
     double logits[GROUP];
 

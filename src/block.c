@@ -161,7 +161,7 @@ attnres_status attnres_block_read(const attnres_shape *shape, const attnres_bloc
         .shape = shape,
         .kernels = &attnres_dispatch()->of[shape->dtype],
         .scoring = {shape->dtype, shape->width, args->query, args->eps,
-                    args->scale != 0 ? args->scale : 1},
+                    args->scale != 0 ? args->scale : 1, 0},
         .first = args->embedding,
         .list_out = args->sources + 1,
         .list_count = args->source_count - 1,

@@ -17,11 +17,13 @@ WORD void mix_groups(const struct attnres_mix *mix, const int groups, const int 
     for (int k = 0; k < groups; k++) {
         const size_t at = i + (size_t)k * GROUP;
         v[k] = lanes_mul(v[k], lanes_set((acc)mix->factor));
-        if (mix->out) {
-            lanes_store_some((elem *)mix->out + at, n, v[k]);
-        }
         if (mix->round) {
             v[k] = lanes_rounded(v[k]);
+            if (mix->out) {
+                lanes_store_exact_some((elem *)mix->out + at, n, v[k]);
+            }
+        } else if (mix->out) {
+            lanes_store_some((elem *)mix->out + at, n, v[k]);
         }
         if (mix->squares) {
             squares[(part + k) % PARTS] = lanes_fma(v[k], v[k], squares[(part + k) % PARTS]);

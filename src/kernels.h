@@ -30,15 +30,16 @@ struct attnres_mix {
 
 /* K(name, arguments)
  *
- * score      sums of squares and dot products with the query of `count` rows
+ * score      sums of squares and dot products with the query of `count` rows, which are expected
+ *            in a cache or, `from_memory`, in none
  * sum        rows added up from `start` (NULL: from the first row) into total (acc), out and copy
  * mix        struct attnres_mix
  * fold       rows folded into `end`, from `start` or, if that is NULL, from rows[0]
  * normalize  out = (row * factor) * gain */
 #define ATTNRES_KERNELS(K, dtype, level)                                                           \
     K(score, dtype, level,                                                                         \
-      (const void *const *rows, size_t count, const void *query, size_t width, double *squares,    \
-       double *dots))                                                                              \
+      (const void *const *rows, size_t count, const void *query, size_t width, int from_memory,    \
+       double *squares, double *dots))                                                             \
     K(sum, dtype, level,                                                                           \
       (const void *const *rows, size_t count, size_t width, const void *start, void *total,        \
        void *out, void *copy))                                                                     \

@@ -14,6 +14,8 @@
  *   lanes_store(p, v)  lanes_store_head(p, n, v)          narrowed: one rounding, ties to even
  *   lanes_store_acc(p, v)  lanes_store_acc_head(p, n, v)  as they are
  *   lanes_rounded(v)                narrowed and widened again
+ *   lanes_load_sorted(p)  lanes_store_sorted(p, v)        accumulators in the order of the lanes
+ *   lanes_store_exact(p, v)         lanes_store of what is rounded already
  *   lanes_add(a, b)  lanes_mul(a, b)
  *   lanes_fma(a, b, c)              a * b + c, rounded once
  *   lanes_square(x, c)              lanes_fma(x, x, c) for an x that lanes_load returned
@@ -21,10 +23,13 @@
  *
  * and these constants:
  *
- *   GROUP        lanes in a `lanes`; LANES or LANES / 2
- *   ROWS         rows scored side by side: more hide latency, fewer fit the registers
- *   SCORE_CHUNK  columns scored before the next part of the lanes takes its turn
- *   STEPS        groups mixed side by side
+ *   GROUP              lanes in a `lanes`; LANES or LANES / 2
+ *   ROWS               rows scored side by side: more hide latency, fewer fit the registers
+ *   PARTS_AT_ONCE      parts of their lanes that are summed in one sweep
+ *   CHUNK              columns scored in all rows before the next; a multiple of LANES
+ *   CHUNK_FROM_MEMORY  the same, for rows that are in no cache
+ *   SORTED             whether that order is another one than memory's
+ *   STEPS              groups mixed side by side
  *
  * Which lane sits where inside a `lanes` is the header's own business, as long as all words of one
  * header agree.
@@ -62,6 +67,7 @@ typedef float acc;
 #define KERNEL(kernel) KERNEL_NAME(kernel, ATTNRES_DTYPE, ATTNRES_LEVEL)
 
 /* Words must disappear into the body; loops over groups and rows must become straight code. */
+#define WHOLE_ROWS ((size_t)1 << 40)
 #define WORD static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")
@@ -88,6 +94,15 @@ WORD void lanes_store_some(elem *p, size_t n, lanes v)
         lanes_store_head(p, n, v);
     } else {
         lanes_store(p, v);
+    }
+}
+
+WORD void lanes_store_exact_some(elem *p, size_t n, lanes v)
+{
+    if (n < GROUP) {
+        lanes_store_head(p, n, v);
+    } else {
+        lanes_store_exact(p, v);
     }
 }
 

@@ -12,7 +12,8 @@ void attnres_read_run(const attnres_shape *shape, const attnres_read_args *args)
         .shape = shape,
         .kernels = &attnres_dispatch()->of[shape->dtype],
         .scoring = {shape->dtype, shape->width, args->query, args->eps,
-                    args->scale != 0 ? args->scale : 1},
+                    args->scale != 0 ? args->scale : 1,
+                    attnres_from_memory(shape, attnres_read_sources(args))},
         .list = args->sources,
         .list_count = args->source_count,
         .last = args->prefix_out.data ? attnres_rows_of(args->prefix_out)

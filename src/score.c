@@ -11,6 +11,13 @@
 /* Rows scored by one kernel call; bounds the stack. */
 #define GROUP_ROWS 32
 
+int attnres_from_memory(const attnres_shape *shape, size_t sources)
+{
+    const double bytes = (double)shape->tokens * (double)shape->width * (double)sources *
+                         (double)attnres_dtype_size(shape->dtype);
+    return bytes > 0x1p24; /* 16 MiB */
+}
+
 /* f32, f16, bf16: double holds every product exactly and cannot overflow or underflow. */
 static void wide_sums_float(const struct attnres_scoring *scoring, const void *row,
                             double *squares_out, double *dot_out)
@@ -114,7 +121,8 @@ void attnres_logits(const struct attnres_kernels *kernels, const struct attnres_
 
     for (size_t first = 0; first < count; first += GROUP_ROWS) {
         const size_t n = count - first < GROUP_ROWS ? count - first : GROUP_ROWS;
-        kernels->score(rows + first, n, scoring->query, scoring->width, squares, dots);
+        kernels->score(rows + first, n, scoring->query, scoring->width, scoring->from_memory,
+                       squares, dots);
         for (size_t r = 0; r < n; r++) {
             const size_t s = first + r;
             logits[s] = attnres_logit(scoring, rows[s], squares[r], dots[r]) * scoring->scale;

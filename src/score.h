@@ -12,8 +12,14 @@ struct attnres_scoring {
     size_t width;
     const void *query;
     double eps;
-    double scale; /* never 0 here */
+    double scale;    /* never 0 here */
+    int from_memory; /* rows are not expected in any cache */
 };
+
+/* Whether a call over this many sources is expected to take its rows from memory. What a cache
+ * holds is not known here; a call over more bytes than most last-level caches give to one core is
+ * taken for one that streams. */
+int attnres_from_memory(const attnres_shape *shape, size_t sources);
 
 /* The logit of a row whose sums in the accumulator type are squares and dot, without scale and
  * bias. Scores it again in wider arithmetic if those went out of range: contract section 2. */

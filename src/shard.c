@@ -44,7 +44,12 @@ attnres_status attnres_score(const attnres_shape *shape, const attnres_score_arg
     ATTNRES_TRY(check_score(shape, args));
 
     const struct attnres_kernels *kernels = &attnres_dispatch()->of[shape->dtype];
-    const struct attnres_scoring scoring = {shape->dtype, shape->width, args->query, 0, 1};
+    const struct attnres_scoring scoring = {shape->dtype,
+                                            shape->width,
+                                            args->query,
+                                            0,
+                                            1,
+                                            attnres_from_memory(shape, args->source_count)};
     const void *rows[GROUP];
     double squares[GROUP], dots[GROUP];
     for (size_t t = 0; t < shape->tokens; t++) {
@@ -53,7 +58,7 @@ attnres_status attnres_score(const attnres_shape *shape, const attnres_score_arg
             for (size_t r = 0; r < n; r++) {
                 rows[r] = attnres_row(shape, args->sources[first + r], t);
             }
-            kernels->score(rows, n, args->query, shape->width, squares, dots);
+            kernels->score(rows, n, args->query, shape->width, scoring.from_memory, squares, dots);
             for (size_t r = 0; r < n; r++) {
                 attnres_partial_sums(&scoring, rows[r], &squares[r], &dots[r]);
                 ((double *)args->squares.data)[attnres_entry(shape, &args->squares, first + r, t)] =

@@ -103,12 +103,40 @@ static size_t changes_of_maximum(const oracle *judge)
     return changes;
 }
 
+/* exp(bound of an exponent), the differences between logits rounded as well. */
+static real exp_of_bound(const oracle *judge, size_t s)
+{
+    const real bound = judge->logit_bounds[s] + judge->difference_bound;
+    return real_exp(bound < 1000 ? bound : 1000); /* where the weight's bound is 1 anyway */
+}
+
+/* Every exponent may be off by its bound, in either direction: the farthest that w_s can go. */
+static void find_weight_bounds(oracle *judge)
+{
+    const size_t count = judge->in->count;
+    real high = 0, low = 0; /* of the sum of exponentials, as factors */
+    for (size_t s = 0; s < count; s++) {
+        high += judge->weights[s] * exp_of_bound(judge, s);
+        low += judge->weights[s] / exp_of_bound(judge, s);
+    }
+    for (size_t s = 0; s < count; s++) {
+        const real up = exp_of_bound(judge, s) / low - 1;
+        const real down = 1 - 1 / (exp_of_bound(judge, s) * high);
+        judge->weight_bounds[s] = judge->weights[s] * real_max(up, down);
+        if (judge->weight_bounds[s] > 1) {
+            judge->weight_bounds[s] = 1;
+        }
+    }
+}
+
 static void find_weights(oracle *judge)
 {
     const reading *in = judge->in;
-    real highest = -(real)INFINITY, total = 0, mean_bound = 0;
+    const size_t changes = changes_of_maximum(judge);
+    real highest = -(real)INFINITY, total = 0, largest = 0;
     for (size_t s = 0; s < in->count; s++) {
         highest = real_max(highest, judge->logits[s]);
+        largest = real_max(largest, is_removed(in, s) ? 0 : real_abs(judge->logits[s]));
     }
     for (size_t s = 0; s < in->count; s++) {
         judge->weights[s] = is_removed(in, s) ? 0 : real_exp(judge->logits[s] - highest);
@@ -116,13 +144,12 @@ static void find_weights(oracle *judge)
     }
     for (size_t s = 0; s < in->count; s++) {
         judge->weights[s] /= total;
-        mean_bound += judge->weights[s] * judge->logit_bounds[s];
-    }
-    for (size_t s = 0; s < in->count; s++) {
-        judge->weight_bounds[s] = judge->weights[s] * (judge->logit_bounds[s] + mean_bound);
     }
     judge->largest_exponential = total;
-    judge->fold_factor = (real)(in->count + 2 * changes_of_maximum(judge) + 3) / 2;
+    judge->difference_bound = (real)(2 * changes + 2) * largest * (real)0x1p-53;
+    judge->fold_factor = in->dtype == ATTNRES_F64 ? (real)(in->count + 3 * changes + 4)
+                                                  : (real)(in->count + 2 * changes + 3) / 2;
+    find_weight_bounds(judge);
 }
 
 static void find_mix(oracle *judge, size_t i)

@@ -9,18 +9,22 @@
  *            with l_s the logit before scale and bias and a_s = sum |x_i q_i| / rms. The first part
  *            is the error of the dot product, the second that of the mean square.
  *            (f64, wide path: one plain sum, k = width + 2. The oracle says whether that can be.)
- *   weights  w_s * (e_s + sum_t w_t e_t + c*2^-53), then half an ulp of the dtype
- *   result   sum_s w_s |x_s| (e_s + sum_t w_t e_t)                    from the logits
- *            + c * eps(A) * sum_s w_s |x_s|, c = (S + 2m + 3) / 2     from the fold
+ *   weights  with f_s = e_s + (2m + 2) * 2^-53 * max |logit|, for the differences of logits:
+ *            d_s = w_s * max(exp(f_s) / sum_t w_t exp(-f_t) - 1, 1 - exp(-f_s) / sum_t w_t exp(f_t)),
+ *            about w_s * (f_s + sum_t w_t f_t); + w_s * 3 * (S + 1) * 2^-53, then half an ulp
+ *   result   sum_s d_s |x_s|                                          from the logits
+ *            + c * eps(A) * sum_s w_s |x_s|                           from the fold
  *            + what underflow costs, then, for f16 and bf16, half an ulp of the dtype
- *            with S sources (one fma each), m changes of the maximum (two roundings each), and one
- *            rounding each of p, 1/z and the last product.
  *   normed   the error of the result, its effect on the norm, k*u for the squares, half an ulp
  *
- * These are worst cases to first order (the factor 1.01 below covers the rest), not fits: with
- * small logits and few sources the result's bound is a handful of ulp, and it grows only where the
- * logits themselves cannot be known better. Elements whose unnormalised mix may overflow are not
- * judged: that is a documented limit. */
+ *   c = (S + 2m + 3) / 2    for S sources (one fma each), m changes of the maximum (two roundings
+ *                           each), and one rounding each of p, 1/z and the last product
+ *   c = S + 3m + 4          for f64, where exp has an error (1 ulp) and z as many roundings as o
+ *
+ * These are worst cases (a factor 1.01 covers products of roundoffs), not fits: with small logits
+ * and few sources the result's bound is a handful of ulp, and it grows only where the logits
+ * themselves cannot be known better. Elements whose unnormalised mix may overflow are not judged:
+ * that is a documented limit. */
 #ifndef ATTNRES_TESTS_ORACLE_H
 #define ATTNRES_TESTS_ORACLE_H
 
@@ -37,6 +41,7 @@ typedef struct oracle {
     real *magnitudes;              /* [width] sum_s w_s |x_s| */
     real *normed, *normed_bounds;  /* [width], likewise */
     real fold_factor;              /* c */
+    real difference_bound;         /* f_s - e_s */
     real largest_exponential;      /* z: how much larger the unnormalised mix is */
 } oracle;
 

@@ -3,7 +3,7 @@
 # runs none of our code:
 #
 # - level objects have no initialisers, no writable data, no thread-local data, no addresses that
-#   the loader must fill in, and call nothing but memcpy, memset, memmove and each other;
+#   the loader must fill in, and call nothing but memcpy, memset, memmove, fma and each other;
 # - no object of the library has an initialiser, an ifunc, or asks the compiler's run-time library
 #   about the CPU;
 # - the shared library has no text relocation, no executable stack, and needs libc and libm only.
@@ -35,7 +35,7 @@ for object in "$build"/src/libattnres_*_*.a.p/*.o; do
     bad=$(lines_like '^\.rela?\.(data|init_array|tdata)' <"$scratch/sections")
     [ -z "$bad" ] || fault "$object must be relocated at run time:" "$bad"
     bad=$("${tools}nm" --undefined-only "$object" | awk '{print $NF}' |
-        grep -vxE 'memcpy|memset|memmove|_GLOBAL_OFFSET_TABLE_|attnres_[a-z0-9_]*' || true)
+        grep -vxE 'memcpy|memset|memmove|fma|_GLOBAL_OFFSET_TABLE_|attnres_[a-z0-9_]*' || true)
     [ -z "$bad" ] || fault "$object refers to" "$bad"
 done
 [ "$levels" -ge 20 ] || fault "only $levels level objects found in $build/src"
@@ -59,7 +59,7 @@ bad=$(lines_like 'NEEDED' <"$scratch/dynamic" | grep -vE '\[(libc|libm|ld-linux[
     true)
 [ -z "$bad" ] || fault "$library needs more than libc and libm:" "$bad"
 bad=$("${tools}readelf" -rW "$library" | awk '$3 ~ /^R_/ {print $3}' | sort -u |
-    grep -vE '_(RELATIVE|GLOB_DAT|JUMP_SLOT|JUMP_SLO|64|ABS64)$' || true)
+    grep -vE '_(RELATIVE|GLOB_DAT|JUMP_SLOT?|64|ABS64)$' || true)
 [ -z "$bad" ] || fault "$library has relocations of type" "$bad"
 "${tools}readelf" -lW "$library" | grep -E 'GNU_STACK.* RW +0x' >/dev/null ||
     fault "$library wants an executable stack"

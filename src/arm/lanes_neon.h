@@ -13,13 +13,23 @@
 #if defined(ATTNRES_DTYPE_F32) || defined(ATTNRES_DTYPE_F64)
 #define REGISTERS 8
 #define ROWS 1
-#define SCORE_CHUNK ((size_t)1 << 30)
+#define PARTS_AT_ONCE 1
+#define CHUNK 1024
+#define CHUNK_FROM_MEMORY WHOLE_ROWS
 #define STEPS 2
 #else
 #define REGISTERS 4
 #define ROWS 2
-#define SCORE_CHUNK 1024
+#define PARTS_AT_ONCE 1
+#define CHUNK 1024
+#define CHUNK_FROM_MEMORY 1024
 #define STEPS 4
+#endif
+
+#if defined(ATTNRES_DTYPE_BF16)
+#define SORTED 1
+#else
+#define SORTED 0
 #endif
 
 #if defined(ATTNRES_DTYPE_F64)
@@ -78,6 +88,20 @@ WORD lanes lanes_square(lanes x, lanes c)
     return lanes_fma(x, x, c);
 }
 
+WORD lanes lanes_load_sorted(const acc *p)
+{
+    lanes v;
+    EACH_REGISTER
+        v.at[k] = REG(vld1q)(p + k * REG_LANES);
+    return v;
+}
+
+WORD void lanes_store_sorted(acc *p, lanes v)
+{
+    EACH_REGISTER
+        REG(vst1q)(p + k * REG_LANES, v.at[k]);
+}
+
 #if defined(ATTNRES_DTYPE_BF16)
 
 WORD lanes lanes_load_acc(const acc *p)
@@ -105,46 +129,48 @@ WORD lanes lanes_load(const elem *p)
     return v;
 }
 
-/* bf16 in the upper halves, rounded to nearest even; a NaN keeps its upper half, made quiet. */
-WORD uint32x4_t rounded_halves(reg v)
+/* A bf16 in the upper half, rounded to nearest even; a NaN keeps its upper half, made quiet. */
+WORD reg rounded_half(reg v)
 {
     const uint32x4_t bits = vreinterpretq_u32_f32(v);
     const uint32x4_t last = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
-    const uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(last, vdupq_n_u32(0x7fff)));
-    return vbslq_u32(vceqq_f32(v, v), rounded, vorrq_u32(bits, vdupq_n_u32(0x400000)));
-}
-
-WORD void lanes_store(elem *p, lanes v)
-{
-    for (int pair = 0; pair < 2; pair++) {
-        const uint32x4_t even = rounded_halves(v.at[2 * pair]);
-        const uint32x4_t odd = rounded_halves(v.at[2 * pair + 1]);
-        vst1q_u16(p + 8 * pair, vreinterpretq_u16_u32(vsriq_n_u32(odd, even, 16)));
-    }
+    const uint32x4_t sum = vaddq_u32(bits, vaddq_u32(last, vdupq_n_u32(0x7fff)));
+    const uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
+    const uint32x4_t rounded = vbslq_u32(vceqq_f32(v, v), sum, quiet);
+    return vreinterpretq_f32_u32(vandq_u32(rounded, vdupq_n_u32(0xffff0000)));
 }
 
 WORD lanes lanes_rounded(lanes v)
 {
     EACH_REGISTER
-        v.at[k] =
-            vreinterpretq_f32_u32(vandq_u32(rounded_halves(v.at[k]), vdupq_n_u32(0xffff0000)));
+        v.at[k] = rounded_half(v.at[k]);
     return v;
+}
+
+WORD void lanes_store_exact(elem *p, lanes v)
+{
+    for (int pair = 0; pair < 2; pair++) {
+        const uint32x4_t even = vreinterpretq_u32_f32(v.at[2 * pair]);
+        const uint32x4_t odd = vreinterpretq_u32_f32(v.at[2 * pair + 1]);
+        vst1q_u16(p + 8 * pair, vreinterpretq_u16_u32(vsriq_n_u32(odd, even, 16)));
+    }
+}
+
+WORD void lanes_store(elem *p, lanes v)
+{
+    lanes_store_exact(p, lanes_rounded(v));
 }
 
 #else
 
 WORD lanes lanes_load_acc(const acc *p)
 {
-    lanes v;
-    EACH_REGISTER
-        v.at[k] = REG(vld1q)(p + k * REG_LANES);
-    return v;
+    return lanes_load_sorted(p);
 }
 
 WORD void lanes_store_acc(acc *p, lanes v)
 {
-    EACH_REGISTER
-        REG(vst1q)(p + k * REG_LANES, v.at[k]);
+    lanes_store_sorted(p, v);
 }
 
 #if defined(ATTNRES_DTYPE_F16)
@@ -188,6 +214,12 @@ WORD lanes lanes_rounded(lanes v)
 }
 
 #endif
+
+WORD void lanes_store_exact(elem *p, lanes v)
+{
+    lanes_store(p, v);
+}
+
 #endif
 
 WORD lanes lanes_load_head(const elem *p, size_t n)

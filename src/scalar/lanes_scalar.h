@@ -6,7 +6,10 @@
  * others, which are then done again in an exact form. docs/design.md proves both. */
 #define GROUP LANES
 #define ROWS 1
-#define SCORE_CHUNK ((size_t)1 << 30)
+#define PARTS_AT_ONCE 1
+#define CHUNK WHOLE_ROWS
+#define CHUNK_FROM_MEMORY WHOLE_ROWS
+#define SORTED 0
 #define STEPS 1
 
 #include <math.h>
@@ -117,6 +120,21 @@ WORD lanes lanes_rounded(lanes v)
     EACH_LANE
         v.at[j] = widen(narrow(v.at[j]));
     return v;
+}
+
+WORD lanes lanes_load_sorted(const acc *p)
+{
+    return lanes_load_acc(p);
+}
+
+WORD void lanes_store_sorted(acc *p, lanes v)
+{
+    lanes_store_acc(p, v);
+}
+
+WORD void lanes_store_exact(elem *p, lanes v)
+{
+    lanes_store(p, v);
 }
 
 WORD lanes lanes_add(lanes a, lanes b)

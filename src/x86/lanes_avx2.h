@@ -17,13 +17,23 @@
 #if defined(ATTNRES_DTYPE_F32) || defined(ATTNRES_DTYPE_F64)
 #define REGISTERS 4
 #define ROWS 1
-#define SCORE_CHUNK ((size_t)1 << 30)
+#define PARTS_AT_ONCE 1
+#define CHUNK 1024
+#define CHUNK_FROM_MEMORY WHOLE_ROWS
 #define STEPS 2
 #else
 #define REGISTERS 2
-#define ROWS 3
-#define SCORE_CHUNK 1024
+#define ROWS 2
+#define PARTS_AT_ONCE 1
+#define CHUNK 1024
+#define CHUNK_FROM_MEMORY 1024
 #define STEPS 4
+#endif
+
+#if defined(ATTNRES_DTYPE_BF16)
+#define SORTED 1
+#else
+#define SORTED 0
 #endif
 
 #if defined(ATTNRES_DTYPE_F64)
@@ -92,6 +102,20 @@ WORD lanes lanes_square(lanes x, lanes c)
     return lanes_fma(x, x, c);
 }
 
+WORD lanes lanes_load_sorted(const acc *p)
+{
+    lanes v;
+    EACH_REGISTER
+        v.at[k] = REG(loadu)(p + k * REG_LANES);
+    return v;
+}
+
+WORD void lanes_store_sorted(acc *p, lanes v)
+{
+    EACH_REGISTER
+        REG(storeu)(p + k * REG_LANES, v.at[k]);
+}
+
 #if defined(ATTNRES_DTYPE_BF16)
 
 /* acc[16] in order to even and odd lanes, and back. */
@@ -135,16 +159,12 @@ WORD void lanes_store_acc_head(acc *p, size_t n, lanes v)
 
 WORD lanes lanes_load_acc(const acc *p)
 {
-    lanes v;
-    EACH_REGISTER
-        v.at[k] = REG(loadu)(p + k * REG_LANES);
-    return v;
+    return lanes_load_sorted(p);
 }
 
 WORD void lanes_store_acc(acc *p, lanes v)
 {
-    EACH_REGISTER
-        REG(storeu)(p + k * REG_LANES, v.at[k]);
+    lanes_store_sorted(p, v);
 }
 
 WORD lanes lanes_load_acc_head(const acc *p, size_t n, acc a)
@@ -188,6 +208,11 @@ WORD void lanes_store_head(elem *p, size_t n, lanes v)
     lanes_store_acc_head(p, n, v);
 }
 
+WORD void lanes_store_exact(elem *p, lanes v)
+{
+    lanes_store_acc(p, v);
+}
+
 WORD lanes lanes_rounded(lanes v)
 {
     return v;
@@ -204,24 +229,47 @@ WORD lanes widen(__m256i pairs)
     return v;
 }
 
-/* bf16 in the upper halves, rounded to nearest even; a NaN keeps its upper half, made quiet. */
-WORD __m256i rounded_halves(reg v)
+/* A bf16 in the upper half, rounded to nearest even. Not for NaN. */
+WORD reg rounded_half(reg v)
 {
     const __m256i bits = _mm256_castps_si256(v);
     const __m256i last = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i half = _mm256_add_epi32(last, _mm256_set1_epi32(0x7fff));
-    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
-    const reg is_nan = _mm256_cmp_ps(v, v, _CMP_UNORD_Q);
-    return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(_mm256_add_epi32(bits, half)),
-                                                _mm256_castsi256_ps(quiet), is_nan));
+    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), last);
+    return _mm256_castsi256_ps(_mm256_and_si256(sum, _mm256_set1_epi32((int)0xffff0000)));
+}
+
+/* The same with NaN, which keeps its upper half, made quiet. */
+WORD reg rounded_half_or_nan(reg v)
+{
+    const reg nan = _mm256_cmp_ps(v, v, _CMP_UNORD_Q);
+    const reg quiet = _mm256_or_ps(_mm256_set1_ps(attnres_bits_float(0x7fc00000)), v);
+    const reg high = _mm256_set1_ps(attnres_bits_float(0xffff0000));
+    return _mm256_blendv_ps(rounded_half(v), _mm256_and_ps(quiet, high), nan);
+}
+
+WORD lanes lanes_rounded(lanes v)
+{
+    /* One comparison finds a NaN in either register; there hardly ever is one. */
+    if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(v.at[0], v.at[1], _CMP_UNORD_Q)) != 0,
+                         0)) {
+        v.at[0] = rounded_half_or_nan(v.at[0]);
+        v.at[1] = rounded_half_or_nan(v.at[1]);
+    } else {
+        v.at[0] = rounded_half(v.at[0]);
+        v.at[1] = rounded_half(v.at[1]);
+    }
+    return v;
+}
+
+WORD __m256i narrow_exact(lanes v)
+{
+    return _mm256_or_si256(_mm256_srli_epi32(_mm256_castps_si256(v.at[0]), 16),
+                           _mm256_castps_si256(v.at[1]));
 }
 
 WORD __m256i narrow(lanes v)
 {
-    const __m256i even = _mm256_srli_epi32(rounded_halves(v.at[0]), 16);
-    const __m256i odd =
-        _mm256_and_si256(rounded_halves(v.at[1]), _mm256_set1_epi32((int)0xffff0000));
-    return _mm256_or_si256(even, odd);
+    return narrow_exact(lanes_rounded(v));
 }
 
 #else
@@ -238,6 +286,16 @@ WORD __m256i narrow(lanes v)
     const __m128i low = _mm256_cvtps_ph(v.at[0], _MM_FROUND_TO_NEAREST_INT);
     const __m128i high = _mm256_cvtps_ph(v.at[1], _MM_FROUND_TO_NEAREST_INT);
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+WORD __m256i narrow_exact(lanes v)
+{
+    return narrow(v);
+}
+
+WORD lanes lanes_rounded(lanes v)
+{
+    return widen(narrow(v));
 }
 
 #endif
@@ -274,9 +332,9 @@ WORD void lanes_store_head(elem *p, size_t n, lanes v)
     }
 }
 
-WORD lanes lanes_rounded(lanes v)
+WORD void lanes_store_exact(elem *p, lanes v)
 {
-    return widen(narrow(v));
+    _mm256_storeu_si256((__m256i *)p, narrow_exact(v));
 }
 
 #endif

@@ -10,12 +10,20 @@
 #include <immintrin.h>
 
 #define REGISTERS 2
-#define SCORE_CHUNK ((size_t)1 << 30)
+#define PARTS_AT_ONCE 1
+#define CHUNK 1024
+#define CHUNK_FROM_MEMORY (SORTED ? CHUNK : WHOLE_ROWS)
 #define STEPS 4
 #if defined(ATTNRES_DTYPE_F32) || defined(ATTNRES_DTYPE_F64)
 #define ROWS 4
 #else
 #define ROWS 5
+#endif
+
+#if defined(ATTNRES_DTYPE_BF16)
+#define SORTED 1
+#else
+#define SORTED 0
 #endif
 
 #if defined(ATTNRES_DTYPE_F64)
@@ -115,12 +123,23 @@ WORD lanes in_order(lanes sorted)
 #endif
 }
 
-WORD lanes lanes_load_acc(const acc *p)
+WORD lanes lanes_load_sorted(const acc *p)
 {
     lanes v;
     EACH_REGISTER
         v.at[k] = REG(loadu)(p + k * REG_LANES);
-    return sorted(v);
+    return v;
+}
+
+WORD void lanes_store_sorted(acc *p, lanes v)
+{
+    EACH_REGISTER
+        REG(storeu)(p + k * REG_LANES, v.at[k]);
+}
+
+WORD lanes lanes_load_acc(const acc *p)
+{
+    return sorted(lanes_load_sorted(p));
 }
 
 WORD lanes lanes_load_acc_head(const acc *p, size_t n, acc a)
@@ -133,9 +152,7 @@ WORD lanes lanes_load_acc_head(const acc *p, size_t n, acc a)
 
 WORD void lanes_store_acc(acc *p, lanes v)
 {
-    v = in_order(v);
-    EACH_REGISTER
-        REG(storeu)(p + k * REG_LANES, v.at[k]);
+    lanes_store_sorted(p, in_order(v));
 }
 
 WORD void lanes_store_acc_head(acc *p, size_t n, lanes v)
@@ -167,6 +184,11 @@ WORD void lanes_store_head(elem *p, size_t n, lanes v)
     lanes_store_acc_head(p, n, v);
 }
 
+WORD void lanes_store_exact(elem *p, lanes v)
+{
+    lanes_store_acc(p, v);
+}
+
 WORD lanes lanes_rounded(lanes v)
 {
     return v;
@@ -183,23 +205,33 @@ WORD lanes widen(__m512i pairs)
     return v;
 }
 
-/* bf16 in the upper halves, rounded to nearest even; a NaN keeps its upper half, made quiet. */
-WORD __m512i rounded_halves(reg v)
+/* A bf16 in the upper half, rounded to nearest even; a NaN keeps its upper half, made quiet. */
+WORD reg rounded_half(reg v)
 {
     const __m512i bits = _mm512_castps_si512(v);
     const __m512i last = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i half = _mm512_add_epi32(last, _mm512_set1_epi32(0x7fff));
     const __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-    return _mm512_mask_or_epi32(_mm512_add_epi32(bits, half), is_nan, bits,
-                                _mm512_set1_epi32(0x400000));
+    const __m512i sum = _mm512_mask_or_epi32(_mm512_add_epi32(bits, half), is_nan, bits,
+                                             _mm512_set1_epi32(0x400000));
+    return _mm512_castsi512_ps(_mm512_and_si512(sum, _mm512_set1_epi32((int)0xffff0000)));
+}
+
+WORD lanes lanes_rounded(lanes v)
+{
+    const lanes rounded = {{rounded_half(v.at[0]), rounded_half(v.at[1])}};
+    return rounded;
+}
+
+WORD __m512i narrow_exact(lanes v)
+{
+    return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(v.at[0]), 16),
+                           _mm512_castps_si512(v.at[1]));
 }
 
 WORD __m512i narrow(lanes v)
 {
-    const __m512i even = _mm512_srli_epi32(rounded_halves(v.at[0]), 16);
-    const __m512i odd =
-        _mm512_and_si512(rounded_halves(v.at[1]), _mm512_set1_epi32((int)0xffff0000));
-    return _mm512_or_si512(even, odd);
+    return narrow_exact(lanes_rounded(v));
 }
 
 #else
@@ -216,6 +248,16 @@ WORD __m512i narrow(lanes v)
     const __m256i low = _mm512_cvtps_ph(v.at[0], _MM_FROUND_TO_NEAREST_INT);
     const __m256i high = _mm512_cvtps_ph(v.at[1], _MM_FROUND_TO_NEAREST_INT);
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+WORD __m512i narrow_exact(lanes v)
+{
+    return narrow(v);
+}
+
+WORD lanes lanes_rounded(lanes v)
+{
+    return widen(narrow(v));
 }
 
 #endif
@@ -240,9 +282,9 @@ WORD void lanes_store_head(elem *p, size_t n, lanes v)
     _mm512_mask_storeu_epi16(p, head_bits(n), narrow(v));
 }
 
-WORD lanes lanes_rounded(lanes v)
+WORD void lanes_store_exact(elem *p, lanes v)
 {
-    return widen(narrow(v));
+    _mm512_storeu_si512(p, narrow_exact(v));
 }
 
 #endif

@@ -1,0 +1,35 @@
+// From times to rates, fractions and ratios; and whether the numbers can be believed.
+#pragma once
+
+#include "measure.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+// What a row's median means. 0: does not apply.
+struct Derived {
+    double bytes_per_second = 0;
+    double roof_bytes_per_second = 0, roof_fraction = 0;
+    double arithmetic_bytes_per_second = 0; // where the arithmetic alone would end
+    double limit_fraction = 0;              // of the lower of the two
+    std::map<std::string, double> ratios;   // "scalar", "peer-c", ...: their time / this time
+};
+
+struct Results {
+    std::vector<Measured> rows; // in the order of the suite; counters are set
+    std::vector<Derived> derived;
+    double noise = 0; // largest difference of two A/A medians, relative
+    bool noise_known = false;
+    bool noisy = false;                 // more than 5 %
+    std::vector<std::string> incredible; // rows that read faster than a plain read
+};
+
+Results evaluate(std::vector<Measured> rows);
+
+// Google Benchmark's JSON. Throws if it cannot be written; then nothing is left behind.
+void write_json(const std::string &path, const Results &results);
+
+} // namespace bench

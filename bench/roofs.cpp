@@ -1,0 +1,222 @@
+#include "roofs.hpp"
+
+#include "build.h"
+#include "roof.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+namespace bench {
+namespace {
+
+bool has_feature(const char *name)
+{
+    std::vector<attnres_feature> features(attnres_features(nullptr, 0));
+    attnres_features(features.data(), features.size());
+    return std::any_of(features.begin(), features.end(), [name](const attnres_feature &feature) {
+        return std::strcmp(feature.name, name) == 0 && feature.present != 0;
+    });
+}
+
+bool has_all(std::initializer_list<const char *> names)
+{
+    return std::all_of(names.begin(), names.end(), has_feature);
+}
+
+const roof &best_roof()
+{
+#if BENCH_ROOF_AVX512
+    if (has_all({"avx512f", "avx512bw", "avx512dq", "avx512vl", "os-zmm"})) {
+        return roof_avx512;
+    }
+#endif
+#if BENCH_ROOF_AVX2
+    if (has_all({"avx", "avx2", "fma", "f16c", "os-ymm"})) {
+        return roof_avx2;
+    }
+#endif
+#if BENCH_ROOF_NEON
+    if (has_all({"asimd"})) {
+        return roof_neon;
+    }
+#endif
+    return roof_scalar;
+}
+
+const roof &roof_of(attnres_level level)
+{
+    switch (level) {
+#if BENCH_ROOF_AVX2
+    case ATTNRES_LEVEL_AVX2:
+        return roof_avx2;
+#endif
+#if BENCH_ROOF_AVX512
+    case ATTNRES_LEVEL_AVX512:
+        return roof_avx512;
+#endif
+#if BENCH_ROOF_NEON
+    case ATTNRES_LEVEL_NEON:
+        return roof_neon;
+#endif
+    default:
+        return roof_scalar;
+    }
+}
+
+struct Transfers {
+    std::vector<attnres_rows> sets;
+    std::vector<void *> copies; // [sets], nullptr: only read
+    std::size_t begin, bytes;   // the part of each set
+};
+
+void pass(const Transfers &transfers)
+{
+    const roof &roof = best_roof();
+    for (std::size_t i = 0; i < transfers.sets.size(); i++) {
+        const auto *from = static_cast<const std::byte *>(transfers.sets[i].data);
+        auto *to = static_cast<std::byte *>(transfers.copies[i]);
+        if (to != nullptr) {
+            roof.copy(from + transfers.begin, to + transfers.begin, transfers.bytes);
+        } else {
+            std::uint64_t sum = roof.read(from + transfers.begin, transfers.bytes);
+            benchmark::DoNotOptimize(sum);
+        }
+    }
+}
+
+Task make_pass(Memory &memory, const Traffic &traffic, bool copying)
+{
+    auto transfers = std::make_shared<Transfers>();
+    transfers->sets =
+        place(memory.inputs(traffic.dtype), traffic.count, traffic.bytes, traffic.layout);
+    transfers->copies.assign(traffic.count, nullptr);
+    transfers->begin = 0;
+    transfers->bytes = traffic.bytes;
+    if (copying) {
+        const auto out = place_out(memory.outputs(), traffic.copied.size(), traffic.bytes,
+                                   output_layout(traffic.layout));
+        for (std::size_t i = 0; i < out.size(); i++) {
+            transfers->copies[traffic.copied[i]] = out[i].data;
+        }
+    }
+    Task task;
+    task.run = [transfers] { pass(*transfers); };
+    return task;
+}
+
+Row roof_row(Memory &memory, const Traffic &traffic, bool copying)
+{
+    Row row;
+    row.kernel = copying ? "roof_copy" : "roof_read";
+    row.dtype = dtype_name(traffic.dtype);
+    row.contender_name = roof_level();
+    row.shape = traffic.shape;
+    row.type = traffic.dtype;
+    const std::size_t written = copying ? traffic.copied.size() : 0;
+    row.bytes_read = static_cast<double>(traffic.count * traffic.bytes);
+    row.bytes_written = static_cast<double>(written * traffic.bytes);
+    row.working_set = (traffic.count + written) * traffic.bytes;
+    row.input_bytes = placed_bytes(traffic.count, traffic.bytes, traffic.layout);
+    row.output_bytes = placed_bytes(written, traffic.bytes, output_layout(traffic.layout));
+    row.threads = traffic.threads;
+    row.make = [&memory, traffic, copying](const Contender *) {
+        return make_pass(memory, traffic, copying);
+    };
+    return row;
+}
+
+std::string roof_name(const char *kernel, const Traffic &traffic)
+{
+    return std::string(kernel) + "/" + dtype_name(traffic.dtype) + "/" + roof_level() + "/" +
+           traffic.shape;
+}
+
+template <typename Number>
+Row registers_row(attnres_level level, attnres_dtype dtype,
+                  Number (*loop)(std::size_t rounds, std::size_t *lanes))
+{
+    constexpr std::size_t rounds = 20000;
+    std::size_t lanes = 0;
+    loop(1, &lanes);
+    Row row;
+    row.kernel = "roof_fma";
+    row.dtype = dtype_name(dtype);
+    row.contender_name = attnres_level_name(level);
+    row.shape = "registers";
+    row.type = dtype;
+    row.operations = static_cast<double>(rounds * lanes);
+    row.make = [loop](const Contender *) {
+        Task task;
+        task.run = [loop] {
+            std::size_t count = 0;
+            Number sum = loop(rounds, &count);
+            benchmark::DoNotOptimize(sum);
+        };
+        return task;
+    };
+    return row;
+}
+
+} // namespace
+
+const char *roof_level()
+{
+    return best_roof().level;
+}
+
+Row read_roof(Memory &memory, const Traffic &traffic)
+{
+    return roof_row(memory, traffic, false);
+}
+
+Row copy_roof(Memory &memory, const Traffic &traffic)
+{
+    return roof_row(memory, traffic, true);
+}
+
+Row fma_roof(attnres_level level, attnres_dtype dtype)
+{
+    const roof &roof = roof_of(level);
+    if (dtype == ATTNRES_F64) {
+        return registers_row(level, ATTNRES_F64, roof.fma_f64);
+    }
+    return registers_row(level, ATTNRES_F32, roof.fma_f32);
+}
+
+std::string fma_roof_name(attnres_level level, attnres_dtype dtype)
+{
+    return std::string("roof_fma/") + dtype_name(attnres_dtype_accumulator(dtype)) + "/" +
+           attnres_level_name(level) + "/registers";
+}
+
+void set_traffic(Row &row, const Traffic &traffic, Against against)
+{
+    const std::size_t written = traffic.copied.size();
+    row.type = traffic.dtype;
+    row.dtype = dtype_name(traffic.dtype);
+    row.shape = traffic.shape;
+    row.bytes_read = static_cast<double>(traffic.count * traffic.bytes);
+    row.bytes_written = static_cast<double>(written * traffic.bytes);
+    row.working_set = (traffic.count + written) * traffic.bytes;
+    row.input_bytes = placed_bytes(traffic.count, traffic.bytes, traffic.layout);
+    row.output_bytes = placed_bytes(written, traffic.bytes, output_layout(traffic.layout));
+    row.threads = traffic.threads;
+    row.read_roof = roof_name("roof_read", traffic);
+    row.roof = against == Against::read ? row.read_roof : roof_name("roof_copy", traffic);
+}
+
+std::vector<Row> roofs_of(Memory &memory, const Row &row, const Traffic &traffic)
+{
+    std::vector<Row> roofs;
+    roofs.push_back(read_roof(memory, traffic));
+    if (!traffic.copied.empty()) {
+        roofs.push_back(copy_roof(memory, traffic));
+    }
+    roofs.push_back(fma_roof(row.contender->level, row.type));
+    return roofs;
+}
+
+} // namespace bench

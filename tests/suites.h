@@ -1,0 +1,31 @@
+/* THE list of suites. A suite is a function that makes it; registering it here declares it and
+ * has main.c run it. */
+#ifndef ATTNRES_TESTS_SUITES_H
+#define ATTNRES_TESTS_SUITES_H
+
+#include <check.h>
+
+/* Those that read files need the program's reader, hence jansson; meson.build says if it is there.
+ */
+#if ATTNRES_TESTS_FILES
+#define ATTNRES_FILE_SUITES(S)                                                                     \
+    S(safetensors)                                                                                 \
+    S(cli)
+#else
+#define ATTNRES_FILE_SUITES(S)
+#endif
+
+#define ATTNRES_SUITES(S)                                                                          \
+    S(half)                                                                                        \
+    S(exp)                                                                                         \
+    S(fma)                                                                                         \
+    S(oracle)                                                                                      \
+    S(contract)                                                                                    \
+    S(cpu)                                                                                         \
+    S(dispatch)                                                                                    \
+    ATTNRES_FILE_SUITES(S)
+
+#define ATTNRES_SUITE_PROTOTYPE(name) Suite *name##_suite(void);
+ATTNRES_SUITES(ATTNRES_SUITE_PROTOTYPE)
+
+#endif
