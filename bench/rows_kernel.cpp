@@ -11,6 +11,7 @@ namespace {
 // The rows of one token, and what the kernels want besides.
 struct KernelCall {
     std::size_t tokens, width, row_bytes;
+    int from_memory; // what the library would tell the score kernel
     std::vector<attnres_rows> sets;
     std::vector<const void *> rows;
     std::byte *out;
@@ -18,7 +19,7 @@ struct KernelCall {
     std::vector<double> squares, dots; // [sources]
     std::vector<float> steps_f32;      // [sources] pairs {alpha, p}
     std::vector<double> steps_f64;
-    attnres_mix mix;
+    struct attnres_mix mix;
 
     void move_to_token(std::size_t t)
     {
@@ -45,6 +46,7 @@ std::shared_ptr<KernelCall> make_call(Memory &memory, const ReadShape &shape)
 {
     auto call = std::make_shared<KernelCall>();
     call->tokens = shape.tokens;
+    call->from_memory = shape.tokens > 64;
     call->width = shape.width;
     call->row_bytes = shape.width * attnres_dtype_size(shape.dtype);
     call->sets =
@@ -78,7 +80,7 @@ Task make_score(Memory &memory, const attnres_kernels *kernels, const ReadShape 
         for (std::size_t t = 0; t < call->tokens; t++) {
             call->move_to_token(t);
             kernels->score(call->rows.data(), call->rows.size(), call->query, call->width,
-                           call->squares.data(), call->dots.data());
+                           call->from_memory, call->squares.data(), call->dots.data());
         }
     };
     task.results = {{ATTNRES_F64, call->squares.data(), shape.sources},

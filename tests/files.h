@@ -7,7 +7,7 @@
 #define FILES_PATH_CAPACITY 4096
 
 /* Fixture (checked, so that forked and unforked runs both get their own): a fresh directory,
- * removed with all it holds afterwards. */
+ * removed with all it holds afterwards. In forked runs a test that fails leaves it for a look. */
 void files_setup(void);
 void files_teardown(void);
 

@@ -1,10 +1,9 @@
 #include "oracle.h"
 
+#include "allocate.h"
 #include "elements.h"
 
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 static real at(attnres_dtype dtype, const void *data, size_t i)
 {
@@ -208,8 +207,7 @@ static void find_normed(oracle *judge)
 void oracle_open(oracle *judge, const reading *in)
 {
     const size_t count = in->count, width = in->width;
-    real *memory = calloc(4 * count + 5 * width, sizeof *memory);
-    ck_assert_ptr_nonnull(memory);
+    real *memory = allocate(4 * count + 5 * width, sizeof *memory);
     *judge = (oracle){.in = in, .logits = memory};
     judge->logit_bounds = judge->logits + count;
     judge->weights = judge->logit_bounds + count;

@@ -1,13 +1,12 @@
 #include "plain.h"
 
+#include "allocate.h"
 #include "elements.h"
 
 #include "exp.h"
 
-#include <check.h>
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 double plain_rounded(attnres_dtype dtype, double a)
 {
@@ -235,8 +234,7 @@ static void write_results(const reading *in, const plain_state *state, int is_na
 {
     const int reference = in->norm_policy == ATTNRES_NORM_REFERENCE;
     const double r = is_nan ? (double)NAN : plain_rounded(in->dtype, 1.0 / state->sum);
-    double *v = malloc(in->width * sizeof *v);
-    ck_assert_ptr_nonnull(v);
+    double *v = allocate(in->width, sizeof *v);
     for (size_t i = 0; i < in->width; i++) {
         v[i] = is_nan ? (double)NAN : plain_multiply(in->dtype, state->mix[i], r);
         if (out->retrieved) {
@@ -254,9 +252,8 @@ static void write_results(const reading *in, const plain_state *state, int is_na
 
 void plain_read(const reading *in, const plain_state *start, const plain_results *out)
 {
-    double *logits = malloc((in->count + 1) * sizeof *logits);
-    plain_state state = {.mix = malloc(in->width * sizeof *state.mix)};
-    ck_assert(logits && state.mix);
+    double *logits = allocate(in->count, sizeof *logits);
+    plain_state state = {.mix = allocate(in->width, sizeof *state.mix)};
     plain_clear(&state);
     if (start) {
         state.max = start->max;

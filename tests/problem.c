@@ -1,19 +1,12 @@
 #include "problem.h"
 
+#include "allocate.h"
 #include "elements.h"
 #include "plain.h"
 
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-static void *allocate(size_t count, size_t size)
-{
-    void *memory = calloc(count ? count : 1, size);
-    ck_assert_ptr_nonnull(memory);
-    return memory;
-}
 
 static void open_results(problem *it)
 {

@@ -59,8 +59,8 @@ static int failed(int status)
 }
 
 /* All tokens at once, in `threads` ranges. *seconds is the longest time a thread spent reading. */
-static int prefill(const attnres_cli_k3_stack *stack, size_t tokens, size_t threads, uint64_t *digests,
-                   attnres_cli_k3_result *total, double *seconds)
+static int prefill(const attnres_cli_k3_stack *stack, size_t tokens, size_t threads,
+                   uint64_t *digests, attnres_cli_k3_result *total, double *seconds)
 {
     part *parts = calloc(threads, sizeof *parts);
     int status = parts == NULL ? -1 : 0;
@@ -116,7 +116,8 @@ static int verify(const attnres_cli_k3_stack *stack, size_t tokens, int *differs
 }
 
 /* Tokens one by one: a runtime's decode. The first one warms up and is run twice. */
-static int decode(const attnres_cli_k3_stack *stack, size_t tokens, const uint64_t *digests, int *differs)
+static int decode(const attnres_cli_k3_stack *stack, size_t tokens, const uint64_t *digests,
+                  int *differs)
 {
     const size_t bank_rows = (stack->layers + stack->block_size - 1) / stack->block_size;
     const size_t row = stack->width * attnres_dtype_size(stack->dtype);

@@ -19,6 +19,7 @@ typedef struct verb {
 
 /* THE list of verbs. */
 static const verb verbs[] = {
+    {"demo", attnres_cli_demo, "the main job without files: worked examples, a K3-shaped stack"},
     {"read", attnres_cli_read, "Block AttnRes on the tensors of a safetensors file"},
     {"info", attnres_cli_info, "CPU, levels built and usable, the level that runs and why"},
     {"check", attnres_cli_check, "every level against the scalar one, bit for bit"},
