@@ -13,8 +13,10 @@ extern "C" {
 #include <limits.h>
 #include <unistd.h>
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 // Beside this program, wherever that is.
 std::string module_path()

@@ -4,7 +4,8 @@
 
 #include "contender.hpp"
 
-namespace bench {
+namespace bench
+{
 
 void add_autovec(Contenders &contenders);
 

@@ -14,8 +14,10 @@ extern "C" {
 #include "peer_ggml.hpp"
 #endif
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 const attnres_kernels *current_kernels(attnres_dtype dtype)
 {

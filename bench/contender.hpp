@@ -12,7 +12,8 @@
 
 struct attnres_kernels;
 
-namespace bench {
+namespace bench
+{
 
 struct Api {
     decltype(&::attnres_read) read = nullptr; // nullptr: this one has no such call
@@ -24,7 +25,7 @@ struct Api {
 struct Contender {
     std::string name; // "avx2", "peer-c", "autovec-avx2"; takes the level's place in row names
     bool ours = false;
-    bool exact = false; // must give the library's bits
+    bool exact = false;                         // must give the library's bits
     attnres_level level = ATTNRES_LEVEL_SCALAR; // whose arithmetic limit it is held against
     Api api;
     std::function<void()> activate; // before each run

@@ -9,8 +9,10 @@
 #include <chrono>
 #include <stdexcept>
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 std::string number(double value, int digits)
 {
@@ -87,8 +89,8 @@ std::string page_mode(const Machine &machine, bool huge)
 {
     const long kib = huge_page_kib();
     return std::string(huge ? "huge pages asked for" : "the system's choice") +
-           ", transparent huge pages: " + machine.thp + ", in huge pages at the end: " +
-           (kib < 0 ? "unknown" : std::to_string(kib) + " KiB");
+           ", transparent huge pages: " + machine.thp +
+           ", in huge pages at the end: " + (kib < 0 ? "unknown" : std::to_string(kib) + " KiB");
 }
 
 } // namespace
@@ -145,11 +147,14 @@ double empty_loop_seconds()
         double seconds = 0;
     };
     Quiet reporter;
-    benchmark::RegisterBenchmark("empty", [](benchmark::State &state) {
-        for ([[maybe_unused]] auto _ : state) {
-            benchmark::ClobberMemory();
-        }
-    })->UseRealTime()->Iterations(10000000);
+    benchmark::RegisterBenchmark("empty",
+                                 [](benchmark::State &state) {
+                                     for ([[maybe_unused]] auto _ : state) {
+                                         benchmark::ClobberMemory();
+                                     }
+                                 })
+        ->UseRealTime()
+        ->Iterations(10000000);
     benchmark::RunSpecifiedBenchmarks(&reporter, nullptr, ".");
     benchmark::ClearRegisteredBenchmarks();
     return reporter.seconds;

@@ -6,7 +6,8 @@
 
 #include <string>
 
-namespace bench {
+namespace bench
+{
 
 struct Conditions {
     MeasureOptions measure;

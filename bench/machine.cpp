@@ -14,8 +14,10 @@ extern "C" {
 #include "cli/machine.h"
 }
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 const std::string unknown = "unknown";
 

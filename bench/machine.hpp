@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-namespace bench {
+namespace bench
+{
 
 struct Machine {
     std::string cpu, governor, frequency, turbo, thp, virtualised, kernel;

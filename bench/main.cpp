@@ -13,8 +13,10 @@
 
 #include <unistd.h>
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 // Now rather than after minutes of measuring.
 void require_writable(const std::string &path)

@@ -10,8 +10,10 @@
 
 #include <unistd.h>
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 using benchmark::BenchmarkReporter;
 

@@ -13,8 +13,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 constexpr std::size_t page_multiple = std::size_t{2} << 20;
 constexpr int kind_outputs = 0; // inputs: the dtype; queries: 16 + the dtype
@@ -191,7 +193,8 @@ void Memory::check_resident() const
     }
 }
 
-namespace {
+namespace
+{
 
 // Calls place(offset) for each row set; returns the end of the last one.
 template <typename Place>

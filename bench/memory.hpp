@@ -8,7 +8,8 @@
 #include <map>
 #include <vector>
 
-namespace bench {
+namespace bench
+{
 
 // How the row sets of a call lie in the arena. The default keeps their starts apart modulo the
 // page size: equal offsets compete for the same cache sets, which is a case of its own (--full).

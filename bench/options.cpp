@@ -6,13 +6,15 @@
 #include <stdexcept>
 #include <vector>
 
-namespace bench {
+namespace bench
+{
 
 const char *const usage =
     "usage: attnres-bench [OPTION]...\n"
     "  --out FILE            write Google Benchmark's JSON\n"
     "  --full                all rows: sweeps, threads, alignments, hot and cold\n"
-    "  --filter REGEX        only rows whose name matches (-REGEX: does not); roofs they need run too\n"
+    "  --filter REGEX        only rows whose name matches (-REGEX: does not); roofs they need run "
+    "too\n"
     "  --list                print the names of the rows and end\n"
     "  --levels              check that no level is slower than the one below; nothing else\n"
     "  --compare BASE.json   compare with an earlier run: exit 1 if a row is slower\n"
@@ -24,7 +26,8 @@ const char *const usage =
     "  --smoke               a few tiny rows once, to see that everything runs\n"
     "  --emulated            note in the JSON that timings are meaningless\n";
 
-namespace {
+namespace
+{
 
 double positive(const std::string &option, const std::string &text)
 {
@@ -126,7 +129,9 @@ Options parse_options(int count, char **arguments)
         {"--out", [&](const auto &name) { options.out = words.value_of(name); }},
         {"--filter", [&](const auto &name) { options.filter = words.value_of(name); }},
         {"--repetitions",
-         [&](const auto &name) { options.measure.repetitions = whole(name, words.value_of(name)); }},
+         [&](const auto &name) {
+             options.measure.repetitions = whole(name, words.value_of(name));
+         }},
         {"--min-time",
          [&](const auto &name) {
              options.measure.min_seconds = positive(name, words.value_of(name));

@@ -6,7 +6,8 @@
 #include <optional>
 #include <string>
 
-namespace bench {
+namespace bench
+{
 
 struct Options {
     bool help = false, list = false, full = false, levels = false, smoke = false;

@@ -10,8 +10,10 @@
 #include <fstream>
 #include <stdexcept>
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 constexpr double noise_limit = 0.05;
 constexpr double incredible_factor = 1.1;

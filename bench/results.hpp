@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-namespace bench {
+namespace bench
+{
 
 // What a row's median means. 0: does not apply.
 struct Derived {
@@ -23,7 +24,7 @@ struct Results {
     std::vector<Derived> derived;
     double noise = 0; // largest difference of two A/A medians, relative
     bool noise_known = false;
-    bool noisy = false;                 // more than 5 %
+    bool noisy = false;                  // more than 5 %
     std::vector<std::string> incredible; // rows that read faster than a plain read
 };
 

@@ -14,13 +14,22 @@ typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 
 enum { STREAMS = 8 }; /* registers in flight */
 
+/* Loops over registers must become straight code, or the registers become memory. */
+#if defined(__clang__)
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 16")
+#endif
+
 /* Keeps the compiler from making one library call of the loop. */
 #define KEEP_THE_LOOP __asm__ volatile("" ::: "memory")
 
-static uint64_t folded(const words *sums, const unsigned char *rest, size_t bytes)
+static inline __attribute__((always_inline)) uint64_t folded(const words *sums, const unsigned char *rest, size_t bytes)
 {
     uint64_t sum = 0;
+    UNROLLED
     for (int k = 0; k < STREAMS; k++) {
+        UNROLLED
         for (size_t j = 0; j < VECTOR_BYTES / sizeof(uint64_t); j++) {
             sum ^= sums[k][j];
         }
@@ -39,10 +48,10 @@ static uint64_t read_bytes(const void *data, size_t bytes)
     memset(sums, 0, sizeof sums);
     for (; bytes >= step; bytes -= step, p += step) {
         const words *v = (const words *)p;
+        UNROLLED
         for (int k = 0; k < STREAMS; k++) {
             sums[k] ^= v[k];
         }
-        KEEP_THE_LOOP;
     }
     return folded(sums, p, bytes);
 }
@@ -53,6 +62,7 @@ static void copy_bytes(const void *data, void *out, size_t bytes)
     unsigned char *q = out;
     const size_t step = STREAMS * VECTOR_BYTES;
     for (; bytes >= step; bytes -= step, p += step, q += step) {
+        UNROLLED
         for (int k = 0; k < STREAMS; k++) {
             ((words *)q)[k] = ((const words *)p)[k];
         }
@@ -73,19 +83,24 @@ static void copy_bytes(const void *data, void *out, size_t bytes)
         vector v[CHAINS], half, one;                                                               \
         type sum = 0;                                                                              \
         *lanes = CHAINS * VECTOR_BYTES / sizeof(type);                                             \
+        UNROLLED                                                                                   \
         for (size_t j = 0; j < VECTOR_BYTES / sizeof(type); j++) {                                 \
             half[j] = (type)0.5;                                                                   \
             one[j] = 1;                                                                            \
         }                                                                                          \
+        UNROLLED                                                                                   \
         for (int k = 0; k < CHAINS; k++) {                                                         \
             v[k] = one + half;                                                                     \
         }                                                                                          \
         for (size_t i = 0; i < rounds; i++) {                                                      \
+            UNROLLED                                                                               \
             for (int k = 0; k < CHAINS; k++) {                                                     \
                 v[k] = v[k] * half + one;                                                          \
             }                                                                                      \
         }                                                                                          \
+        UNROLLED                                                                                   \
         for (int k = 0; k < CHAINS; k++) {                                                         \
+            UNROLLED                                                                               \
             for (size_t j = 0; j < VECTOR_BYTES / sizeof(type); j++) {                             \
                 sum += v[k][j];                                                                    \
             }                                                                                      \

@@ -9,8 +9,10 @@
 #include <cstring>
 #include <stdexcept>
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 bool has_feature(const char *name)
 {

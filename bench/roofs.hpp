@@ -3,14 +3,15 @@
 
 #include "row.hpp"
 
-namespace bench {
+namespace bench
+{
 
 // Row sets as a kernel has them, and what is written besides.
 struct Traffic {
     attnres_dtype dtype;
-    std::string shape;    // of the kernel's row name; the roofs get the same
-    std::size_t count;    // row sets read
-    std::size_t bytes;    // of each
+    std::string shape; // of the kernel's row name; the roofs get the same
+    std::size_t count; // row sets read
+    std::size_t bytes; // of each
     Layout layout;
     std::vector<std::size_t> copied; // per row set written: which of the read ones goes there
     int threads = 1;

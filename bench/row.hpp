@@ -14,7 +14,8 @@
 #include <string>
 #include <vector>
 
-namespace bench {
+namespace bench
+{
 
 // Something written by a task, for the comparison with the library's own result.
 struct Result {
@@ -38,7 +39,7 @@ struct Row {
     std::function<Task(const Contender *)> make;
 
     double bytes_read = 0, bytes_written = 0; // what the result needs, each byte once
-    double operations = 0;      // fused multiply-adds, or additions where there are only those
+    double operations = 0;       // fused multiply-adds, or additions where there are only those
     std::size_t working_set = 0; // bytes that are touched again and again
     std::size_t input_bytes = 0, output_bytes = 0; // to reserve, gaps included
     std::size_t query_elements = 0;

@@ -1,7 +1,9 @@
 #include "rows.hpp"
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 const attnres_dtype dtypes[] = {ATTNRES_F32, ATTNRES_BF16, ATTNRES_F16, ATTNRES_F64};
 

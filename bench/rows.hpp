@@ -3,7 +3,8 @@
 
 #include "row.hpp"
 
-namespace bench {
+namespace bench
+{
 
 struct ReadShape {
     attnres_dtype dtype;

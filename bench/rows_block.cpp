@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 std::size_t set_bytes(const BlockShape &shape)
 {
@@ -65,8 +67,7 @@ std::vector<Result> results_of(const BlockCall &call)
     std::vector<Result> results;
     for (const attnres_rows_out &rows : call.outputs) {
         if (rows.data != nullptr) {
-            results.push_back(
-                {call.shape.dtype, rows.data, call.shape.tokens * call.shape.width});
+            results.push_back({call.shape.dtype, rows.data, call.shape.tokens * call.shape.width});
         }
     }
     return results;

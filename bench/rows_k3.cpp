@@ -1,8 +1,10 @@
 #include "roofs.hpp"
 #include "rows.hpp"
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 constexpr std::size_t width = 7168, bank_rows = 8, sites = 186, source_rows = 1002;
 

@@ -5,8 +5,10 @@ extern "C" {
 #include "kernels.h"
 }
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 // The rows of one token, and what the kernels want besides.
 struct KernelCall {
@@ -49,8 +51,7 @@ std::shared_ptr<KernelCall> make_call(Memory &memory, const ReadShape &shape)
     call->from_memory = shape.tokens > 64;
     call->width = shape.width;
     call->row_bytes = shape.width * attnres_dtype_size(shape.dtype);
-    call->sets =
-        place(memory.inputs(shape.dtype), shape.sources, shape.tokens * call->row_bytes);
+    call->sets = place(memory.inputs(shape.dtype), shape.sources, shape.tokens * call->row_bytes);
     call->rows.resize(shape.sources);
     call->out = static_cast<std::byte *>(
         place_out(memory.outputs(), 1, shape.tokens * call->row_bytes, output_layout({}))[0].data);

@@ -5,8 +5,10 @@
 #include <random>
 #include <stdexcept>
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 struct ReadCall {
     attnres_shape shape;

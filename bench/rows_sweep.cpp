@@ -1,6 +1,7 @@
 #include "rows.hpp"
 
-namespace bench {
+namespace bench
+{
 
 void add_full_rows(Suite &suite)
 {

@@ -4,7 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
-namespace bench {
+namespace bench
+{
 
 const char *dtype_name(attnres_dtype dtype)
 {

@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <set>
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 using Cells = std::vector<std::string>;
 
@@ -109,9 +111,8 @@ Cells cells_of(const Suite &suite, const Measured &measured, const Derived &deri
                        derived.arithmetic_bytes_per_second < derived.roof_bytes_per_second;
     cells.push_back(bound ? format("%.2f", derived.limit_fraction) : "");
     for (const std::string &peer : peers) {
-        cells.push_back(ratio_text(derived.ratios, peer == "autovec"
-                                                       ? "autovec-" + row.contender_name
-                                                       : peer));
+        cells.push_back(
+            ratio_text(derived.ratios, peer == "autovec" ? "autovec-" + row.contender_name : peer));
     }
     return cells;
 }

@@ -3,7 +3,8 @@
 
 #include "results.hpp"
 
-namespace bench {
+namespace bench
+{
 
 void print_table(const Suite &suite, const Results &results);
 

@@ -10,8 +10,10 @@ extern "C" {
 #include <cstring>
 #include <stdexcept>
 
-namespace bench {
-namespace {
+namespace bench
+{
+namespace
+{
 
 template <typename Number> Number element(const void *data, std::size_t i)
 {

@@ -3,7 +3,8 @@
 
 #include "row.hpp"
 
-namespace bench {
+namespace bench
+{
 
 // Throws unless the row's contender gives the library's bits, or numbers close to them if it makes
 // no such promise. Leaves the row's own results in memory.

@@ -6,8 +6,9 @@
 #include "rows.h"
 #include "softmax.h"
 
-/* Sources taken at once; bounds the stack. */
-#define GROUP 64
+/* Rows and queries scored at once; bound the stack. */
+#define TILE_ROWS 16
+#define TILE_QUERIES 24
 
 struct state_regions {
     struct attnres_region mix, max, sum;
@@ -154,10 +155,10 @@ static void extend_state(const attnres_shape *shape, const struct attnres_kernel
     struct attnres_fold fold = {state->max[t], state->sum[t]};
     void *mix = attnres_row_out(&accumulators, mixes, t);
     const void *start = attnres_fold_is_empty(&fold) ? NULL : mix;
-    const void *counted[GROUP];
+    const void *counted[TILE_ROWS];
     union {
-        float f32[2 * GROUP];
-        double f64[2 * GROUP];
+        float f32[2 * TILE_ROWS];
+        double f64[2 * TILE_ROWS];
     } steps;
     size_t count = 0;
 
@@ -175,31 +176,88 @@ static void extend_state(const attnres_shape *shape, const struct attnres_kernel
     state->sum[t] = fold.sum;
 }
 
+/* A few sources of a few tokens, which all queries are scored against before the next: rows of
+ * token t stand at (t - first_token) * sources. */
+struct tile {
+    const void *rows[TILE_ROWS];
+    double squares[TILE_ROWS];
+    size_t first_source, sources, first_token, tokens;
+};
+
+static void store_logits(const attnres_shape *shape, const attnres_per_source *entries,
+                         const struct tile *tile, size_t t, const double *logits)
+{
+    double *data = entries->data;
+    for (size_t s = 0; data && s < tile->sources; s++) {
+        data[attnres_entry(shape, entries, tile->first_source + s, t)] = logits[s];
+    }
+}
+
+/* Extends the state of query i by a tile; dots are those of its rows. */
+static void take_tile(const attnres_shape *shape, const attnres_accumulate_args *args,
+                      const struct attnres_kernels *kernels, struct attnres_scoring scoring,
+                      const struct tile *tile, size_t i, const double *dots)
+{
+    double logits[TILE_ROWS];
+    scoring.query = args->queries[i];
+    for (size_t k = 0; k < tile->tokens; k++) {
+        const size_t t = tile->first_token + k, from = k * tile->sources;
+        for (size_t s = 0; s < tile->sources; s++) {
+            logits[s] = attnres_biased_logit(
+                &scoring, tile->rows[from + s], tile->squares[from + s], dots[from + s],
+                args->bias ? &args->bias[tile->first_source + s] : NULL);
+        }
+        extend_state(shape, kernels, &args->states[i], t, tile->rows + from, logits, tile->sources);
+        if (args->logits) {
+            store_logits(shape, &args->logits[i], tile, t, logits);
+        }
+    }
+}
+
+/* The first query's scores bring the sums of squares, which serve the others, too. */
+static void score_tile(const attnres_shape *shape, const attnres_accumulate_args *args,
+                       const struct attnres_kernels *kernels, const struct attnres_scoring *scoring,
+                       struct tile *tile)
+{
+    const size_t rows = tile->tokens * tile->sources;
+    double dots[TILE_QUERIES * TILE_ROWS];
+
+    for (size_t r = 0; r < rows; r++) {
+        tile->rows[r] = attnres_row(shape, args->sources[tile->first_source + r % tile->sources],
+                                    tile->first_token + r / tile->sources);
+    }
+    kernels->score(tile->rows, rows, args->queries[0], shape->width, 0, tile->squares, dots);
+    take_tile(shape, args, kernels, *scoring, tile, 0, dots);
+    for (size_t first = 1; first < args->query_count; first += TILE_QUERIES) {
+        const size_t rest = args->query_count - first;
+        const size_t n = rest < TILE_QUERIES ? rest : TILE_QUERIES;
+        kernels->dots(tile->rows, rows, args->queries + first, n, shape->width, dots);
+        for (size_t i = 0; i < n; i++) {
+            take_tile(shape, args, kernels, *scoring, tile, first + i, dots + i * rows);
+        }
+    }
+}
+
 attnres_status attnres_accumulate(const attnres_shape *shape, const attnres_accumulate_args *args)
 {
     ATTNRES_TRY(check(shape, args));
+    if (args->query_count == 0 || args->source_count == 0) {
+        return ATTNRES_OK;
+    }
     const struct attnres_kernels *kernels = &attnres_dispatch()->of[shape->dtype];
-    struct attnres_scoring scoring = {
+    const struct attnres_scoring scoring = {
         shape->dtype, shape->width, NULL, args->eps, args->scale != 0 ? args->scale : 1, 0};
-    const void *rows[GROUP];
-    double logits[GROUP];
+    const size_t sources = args->source_count < TILE_ROWS ? args->source_count : TILE_ROWS;
+    const size_t tokens = TILE_ROWS / sources;
+    struct tile tile;
 
-    for (size_t t = 0; t < shape->tokens; t++) {
-        for (size_t first = 0; first < args->source_count; first += GROUP) {
-            const size_t rest = args->source_count - first, n = rest < GROUP ? rest : GROUP;
-            for (size_t s = 0; s < n; s++) {
-                rows[s] = attnres_row(shape, args->sources[first + s], t);
-            }
-            for (size_t i = 0; i < args->query_count; i++) {
-                scoring.query = args->queries[i];
-                attnres_logits(kernels, &scoring, rows, n, args->bias ? args->bias + first : NULL,
-                               logits);
-                extend_state(shape, kernels, &args->states[i], t, rows, logits, n);
-                for (size_t s = 0; args->logits && args->logits[i].data && s < n; s++) {
-                    ((double *)args->logits[i]
-                         .data)[attnres_entry(shape, &args->logits[i], first + s, t)] = logits[s];
-                }
-            }
+    for (size_t t = 0; t < shape->tokens; t += tokens) {
+        for (size_t s = 0; s < args->source_count; s += sources) {
+            tile.first_source = s;
+            tile.sources = args->source_count - s < sources ? args->source_count - s : sources;
+            tile.first_token = t;
+            tile.tokens = shape->tokens - t < tokens ? shape->tokens - t : tokens;
+            score_tile(shape, args, kernels, &scoring, &tile);
         }
     }
     return ATTNRES_OK;

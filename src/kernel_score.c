@@ -85,8 +85,8 @@ WORD void score_chunk(const void *const *x, size_t count, const acc *query, size
     }
 }
 
-static void score_batch(const void *const *x, size_t count, const acc *query, size_t width,
-                        size_t chunk, double *squares, double *dots)
+static void KERNEL(score_batch)(const void *const *x, size_t count, const acc *query, size_t width,
+                                size_t chunk, double *squares, double *dots)
 {
     const size_t blocks_end = width - width % LANES;
     struct sums sums[BATCH];
@@ -121,7 +121,8 @@ void KERNEL(score)(const void *const *rows, size_t count, const void *query, siz
 {
     const size_t chunk = from_memory ? CHUNK_FROM_MEMORY : CHUNK;
     for (size_t s = 0; s < count; s += BATCH) {
-        score_batch(rows + s, count - s < BATCH ? count - s : BATCH, query, width, chunk,
-                    squares + s, dots + s);
+        KERNEL(score_batch)
+        (rows + s, count - s < BATCH ? count - s : BATCH, query, width, chunk, squares + s,
+         dots + s);
     }
 }

@@ -32,6 +32,7 @@ struct attnres_mix {
  *
  * score      sums of squares and dot products with the query of `count` rows, which are expected
  *            in a cache or, `from_memory`, in none
+ * dots       dot products of `count` rows with many queries: dots[query * count + row]
  * sum        rows added up from `start` (NULL: from the first row) into total (acc), out and copy
  * mix        struct attnres_mix
  * fold       rows folded into `end`, from `start` or, if that is NULL, from rows[0]
@@ -40,6 +41,9 @@ struct attnres_mix {
     K(score, dtype, level,                                                                         \
       (const void *const *rows, size_t count, const void *query, size_t width, int from_memory,    \
        double *squares, double *dots))                                                             \
+    K(dots, dtype, level,                                                                          \
+      (const void *const *rows, size_t count, const void *const *queries, size_t query_count,      \
+       size_t width, double *dots))                                                                \
     K(sum, dtype, level,                                                                           \
       (const void *const *rows, size_t count, size_t width, const void *start, void *total,        \
        void *out, void *copy))                                                                     \

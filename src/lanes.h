@@ -29,6 +29,9 @@
  *   CHUNK              columns scored in all rows before the next; a multiple of LANES
  *   CHUNK_FROM_MEMORY  the same, for rows that are in no cache
  *   SORTED             whether that order is another one than memory's
+ *   DOT_ROWS           rows, and
+ *   DOT_QUERIES        queries whose dot products are summed side by side
+ *   DOT_CHUNK          columns of them before the next
  *   STEPS              groups mixed side by side
  *
  * Which lane sits where inside a `lanes` is the header's own business, as long as all words of one

@@ -114,6 +114,17 @@ double attnres_logit(const struct attnres_scoring *scoring, const void *row, dou
     return attnres_combine(squares, dot, scoring->width, scoring->eps);
 }
 
+double attnres_biased_logit(const struct attnres_scoring *scoring, const void *row, double squares,
+                            double dot, const double *bias)
+{
+    const double logit = attnres_logit(scoring, row, squares, dot) * scoring->scale;
+    if (!bias) {
+        return logit;
+    }
+    /* A source removed by its bias is gone, whatever its row holds. */
+    return *bias == -(double)INFINITY ? *bias : logit + *bias;
+}
+
 void attnres_logits(const struct attnres_kernels *kernels, const struct attnres_scoring *scoring,
                     const void *const *rows, size_t count, const double *bias, double *logits)
 {
@@ -125,11 +136,8 @@ void attnres_logits(const struct attnres_kernels *kernels, const struct attnres_
                        squares, dots);
         for (size_t r = 0; r < n; r++) {
             const size_t s = first + r;
-            logits[s] = attnres_logit(scoring, rows[s], squares[r], dots[r]) * scoring->scale;
-            if (bias) {
-                /* A source removed by its bias is gone, whatever its row holds. */
-                logits[s] = bias[s] == -(double)INFINITY ? bias[s] : logits[s] + bias[s];
-            }
+            logits[s] =
+                attnres_biased_logit(scoring, rows[s], squares[r], dots[r], bias ? &bias[s] : NULL);
         }
     }
 }

@@ -26,6 +26,10 @@ int attnres_from_memory(const attnres_shape *shape, size_t sources);
 double attnres_logit(const struct attnres_scoring *scoring, const void *row, double squares,
                      double dot);
 
+/* The same, scaled and, unless bias is NULL, biased. */
+double attnres_biased_logit(const struct attnres_scoring *scoring, const void *row, double squares,
+                            double dot, const double *bias);
+
 /* logits[count] of rows[count], scaled and, unless bias is NULL, biased. */
 void attnres_logits(const struct attnres_kernels *kernels, const struct attnres_scoring *scoring,
                     const void *const *rows, size_t count, const double *bias, double *logits);

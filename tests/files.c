@@ -5,6 +5,7 @@
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,52 +15,50 @@
 
 enum { PATHS_MAX = 64 };
 
-static char directory[FILES_PATH_CAPACITY / 2];
-static char *paths[PATHS_MAX]; /* that were asked for */
+static char base[FILES_PATH_CAPACITY / 4];      /* of one case, made and removed by the runner */
+static char directory[FILES_PATH_CAPACITY / 2]; /* of one test, in `base` */
+static char *paths[PATHS_MAX];                  /* that were asked for */
 
-void files_setup(void)
+static void case_begins(void)
 {
-    const char *base = getenv("TMPDIR");
-    int length = snprintf(directory, sizeof directory, "%s/attnres-test-XXXXXX",
-                          base != NULL && base[0] != '\0' ? base : "/tmp");
-    ck_assert(length > 0 && (size_t)length < sizeof directory);
+    const char *parent = getenv("TMPDIR");
+    int length = snprintf(base, sizeof base, "%s/attnres-test-XXXXXX",
+                          parent != NULL && parent[0] != '\0' ? parent : "/tmp");
+    ck_assert(length > 0 && (size_t)length < sizeof base);
+    ck_assert_ptr_nonnull(mkdtemp(base));
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+    (void)status;
+    (void)type;
+    (void)where;
+    return remove(path);
+}
+
+static void case_ends(void)
+{
+    ck_assert_int_eq(nftw(base, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static void test_begins(void)
+{
+    snprintf(directory, sizeof directory, "%s/XXXXXX", base);
     ck_assert_ptr_nonnull(mkdtemp(directory));
 }
 
-/* Calls visit for each entry's path and returns how many there are. */
-static size_t each_entry(void (*visit)(const char *path))
+static void test_ends(void)
 {
-    size_t count = 0;
-    char path[FILES_PATH_CAPACITY];
-    DIR *stream = opendir(directory);
-    ck_assert_ptr_nonnull(stream);
-    for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
-            continue;
-        }
-        count++;
-        if (visit != NULL) {
-            snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-            visit(path);
-        }
-    }
-    closedir(stream);
-    return count;
-}
-
-static void remove_entry(const char *path)
-{
-    ck_assert_msg(remove(path) == 0, "cannot remove %s: %s", path, strerror(errno));
-}
-
-void files_teardown(void)
-{
-    each_entry(remove_entry);
-    ck_assert_int_eq(rmdir(directory), 0);
     for (size_t i = 0; i < PATHS_MAX; i++) {
         free(paths[i]);
         paths[i] = NULL;
     }
+}
+
+void files_use(TCase *tests)
+{
+    tcase_add_unchecked_fixture(tests, case_begins, case_ends);
+    tcase_add_checked_fixture(tests, test_begins, test_ends);
 }
 
 const char *files_path(const char *name)
@@ -80,7 +79,14 @@ const char *files_path(const char *name)
 
 size_t files_count(void)
 {
-    return each_entry(NULL);
+    size_t count = 0;
+    DIR *stream = opendir(directory);
+    ck_assert_ptr_nonnull(stream);
+    for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    }
+    closedir(stream);
+    return count;
 }
 
 int files_exists(const char *path)

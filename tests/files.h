@@ -2,16 +2,16 @@
 #ifndef ATTNRES_TESTS_FILES_H
 #define ATTNRES_TESTS_FILES_H
 
+#include <check.h>
 #include <stddef.h>
 
 #define FILES_PATH_CAPACITY 4096
 
-/* Fixture (checked, so that forked and unforked runs both get their own): a fresh directory,
- * removed with all it holds afterwards. In forked runs a test that fails leaves it for a look. */
-void files_setup(void);
-void files_teardown(void);
+/* Every test of this case gets a fresh directory. All of them are removed at the end, also after
+ * tests that failed. */
+void files_use(TCase *tests);
 
-/* The path of `name` in that directory; "" is the directory itself. Valid until teardown. */
+/* The path of `name` in that directory; "" is the directory itself. Valid until the test ends. */
 const char *files_path(const char *name);
 
 /* How many entries the directory has. */

@@ -77,7 +77,7 @@ static void find_logit(oracle *judge, size_t s)
     const real size = mean > 0 ? total.magnitude / rms : 0;
     /* Products that underflow are off by a subnormal each. The wide path starts before that can
      * matter, unless the query is that small, too. */
-    const real small = mean > 0 ? (real)in->width * underflow(in->dtype) / rms : 0;
+    const real small = total.magnitude > 0 ? (real)in->width * underflow(in->dtype) / rms : 0;
     judge->logits[s] = logit * scale + (in->bias ? (real)in->bias[s] : 0);
     judge->logit_bounds[s] =
         real_abs(scale) * (chain(in, total, mean) * roundoff(in->dtype) * (size + real_abs(logit)) +

@@ -20,6 +20,8 @@
     S(exp)                                                                                         \
     S(fma)                                                                                         \
     S(oracle)                                                                                      \
+    S(kernels)                                                                                     \
+    S(guard)                                                                                       \
     S(contract)                                                                                    \
     S(cpu)                                                                                         \
     S(dispatch)                                                                                    \

@@ -369,7 +369,7 @@ Suite *cli_suite(void)
 {
     Suite *suite = suite_create("cli");
     TCase *program = tcase_create("program");
-    tcase_add_checked_fixture(program, files_setup, files_teardown);
+    files_use(program);
     tcase_add_loop_test(program, bad_verb_is_refused, 0, COUNT(bad_verbs));
     tcase_add_test(program, help_and_version_are_printed);
     tcase_add_test(program, full_standard_output_is_an_error);

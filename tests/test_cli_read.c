@@ -399,7 +399,7 @@ END_TEST
 TCase *cli_read_case(void)
 {
     TCase *read = tcase_create("read");
-    tcase_add_checked_fixture(read, files_setup, files_teardown);
+    files_use(read);
     tcase_add_loop_test(read, first_worked_example, 0, 4);
     tcase_add_loop_test(read, other_worked_examples, 0, 4);
     tcase_add_test(read, command_lines_that_mean_the_same);

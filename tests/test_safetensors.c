@@ -392,7 +392,7 @@ Suite *safetensors_suite(void)
 {
     Suite *suite = suite_create("safetensors");
     TCase *bad = tcase_create("malformed");
-    tcase_add_checked_fixture(bad, files_setup, files_teardown);
+    files_use(bad);
     tcase_add_loop_test(bad, bad_header_is_refused, 0, COUNT(bad_headers));
     tcase_add_loop_test(bad, short_file_is_refused, 0, 8);
     tcase_add_loop_test(bad, bad_header_length_is_refused, 0, COUNT(bad_lengths));
@@ -406,7 +406,7 @@ Suite *safetensors_suite(void)
     suite_add_tcase(suite, bad);
 
     TCase *good = tcase_create("well-formed");
-    tcase_add_checked_fixture(good, files_setup, files_teardown);
+    files_use(good);
     tcase_add_loop_test(good, good_header_is_read, 0, COUNT(good_headers));
     tcase_add_test(good, tensors_among_others_are_read);
     suite_add_tcase(suite, good);

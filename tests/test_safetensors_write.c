@@ -270,7 +270,7 @@ END_TEST
 TCase *safetensors_write_case(void)
 {
     TCase *writer = tcase_create("writer");
-    tcase_add_checked_fixture(writer, files_setup, files_teardown);
+    files_use(writer);
     tcase_add_loop_test(writer, written_tensors_come_back, 0, 4);
     tcase_add_test(writer, no_tensors_are_a_file_too);
     tcase_add_test(writer, access_rights_are_the_usual_ones);

@@ -40,7 +40,7 @@ attnres_cli_case_memory *attnres_cli_case_room(size_t widest, size_t most_source
         return NULL;
     }
     /* Results: sums and copies of the sources, five rows, weights and logits. */
-    memory->capacity = (row_sets + 8) * row + 4 * row_sets * TOKENS * sizeof(double);
+    memory->capacity = (row_sets + 24) * row + 4 * row_sets * TOKENS * sizeof(double);
     memory->rows = malloc(row_sets * row + 64);
     memory->query = malloc(widest * sizeof(double));
     memory->gain = malloc(widest * sizeof(double));
@@ -181,6 +181,46 @@ static attnres_status run_block_read(attnres_cli_case_memory *memory, const attn
     return status;
 }
 
+/* Two queries folded over all sources but the last, which resumes each as the prefix. */
+static attnres_status run_two_phase(attnres_cli_case_memory *memory, const attnres_cli_case *one,
+                                    sink *into)
+{
+    const attnres_shape shape = {one->dtype, TOKENS, one->width};
+    const attnres_dtype accumulator = attnres_dtype_accumulator(one->dtype);
+    const size_t row = TOKENS * one->width;
+    const void *queries[3] = {memory->query, memory->gain, memory->query};
+    attnres_state states[3];
+    attnres_accumulate_args args = {.sources = memory->row_sets,
+                                    .source_count = one->sources - 1,
+                                    .queries = queries,
+                                    .query_count = 1 + one->seed % 3,
+                                    .eps = 1e-6,
+                                    .states = states};
+    attnres_status status = ATTNRES_OK;
+    for (size_t i = 0; i < args.query_count; i++) {
+        states[i].max = take(into, ATTNRES_F64, TOKENS);
+        states[i].sum = take(into, ATTNRES_F64, TOKENS);
+        states[i].mix = take(into, accumulator, row);
+        states[i].mix_stride = 0;
+        memset(states[i].mix, 0, row * attnres_dtype_size(accumulator));
+        status = status ? status : attnres_state_clear(&shape, &states[i]);
+    }
+    status = status ? status : attnres_accumulate(&shape, &args);
+    for (size_t i = 0; i < args.query_count; i++) {
+        const attnres_read_args resumed = {.prefix = memory->row_sets[one->sources - 1],
+                                           .query = queries[i],
+                                           .eps = 1e-6,
+                                           .resume = &states[i],
+                                           .retrieved = {take(into, one->dtype, row), 0}};
+        status = status ? status : attnres_read(&shape, &resumed);
+        attnres_cli_unify_nan(one->dtype, resumed.retrieved.data, row);
+        attnres_cli_unify_nan(ATTNRES_F64, states[i].max, TOKENS);
+        attnres_cli_unify_nan(ATTNRES_F64, states[i].sum, TOKENS);
+        attnres_cli_unify_nan(accumulator, states[i].mix, row);
+    }
+    return status;
+}
+
 attnres_status attnres_cli_case_run(attnres_cli_case_memory *memory, const attnres_cli_case *one,
                                     int slot, const void **results, size_t *bytes)
 {
@@ -188,6 +228,9 @@ attnres_status attnres_cli_case_run(attnres_cli_case_memory *memory, const attnr
     attnres_status status = run_read(memory, one, &into);
     if (status == ATTNRES_OK) {
         status = run_block_read(memory, one, &into);
+    }
+    if (status == ATTNRES_OK) {
+        status = run_two_phase(memory, one, &into);
     }
     *results = into.data;
     *bytes = into.used;

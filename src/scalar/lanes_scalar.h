@@ -10,6 +10,9 @@
 #define CHUNK WHOLE_ROWS
 #define CHUNK_FROM_MEMORY WHOLE_ROWS
 #define SORTED 0
+#define DOT_ROWS 1
+#define DOT_QUERIES 1
+#define DOT_CHUNK WHOLE_ROWS
 #define STEPS 1
 
 #include <math.h>

@@ -20,6 +20,8 @@
 #define PARTS_AT_ONCE 1
 #define CHUNK 1024
 #define CHUNK_FROM_MEMORY WHOLE_ROWS
+#define DOT_ROWS 1
+#define DOT_QUERIES 2
 #define STEPS 2
 #else
 #define REGISTERS 2
@@ -27,8 +29,12 @@
 #define PARTS_AT_ONCE 1
 #define CHUNK 1024
 #define CHUNK_FROM_MEMORY 1024
+#define DOT_ROWS 2
+#define DOT_QUERIES 2
 #define STEPS 4
 #endif
+
+#define DOT_CHUNK 512
 
 #if defined(ATTNRES_DTYPE_BF16)
 #define SORTED 1

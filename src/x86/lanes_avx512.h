@@ -13,6 +13,9 @@
 #define PARTS_AT_ONCE 1
 #define CHUNK 1024
 #define CHUNK_FROM_MEMORY (SORTED ? CHUNK : WHOLE_ROWS)
+#define DOT_ROWS 4
+#define DOT_QUERIES 2
+#define DOT_CHUNK 512
 #define STEPS 4
 #if defined(ATTNRES_DTYPE_F32) || defined(ATTNRES_DTYPE_F64)
 #define ROWS 4
