@@ -111,6 +111,7 @@ void describe_run(const Suite &suite, const Results &results, const Conditions &
     AddCustomContext("min_time", number(conditions.measure.min_seconds, 3));
     AddCustomContext("interleaved", "yes");
     AddCustomContext("noise", results.noise_known ? number(results.noise, 4) : "unknown");
+    AddCustomContext("cpu_share", number(results.cpu_share, 3));
     AddCustomContext("noisy", results.noisy ? "yes" : results.noise_known ? "no" : "unknown");
     AddCustomContext("emulated", conditions.emulated ? "yes, timings meaningless" : "no");
     AddCustomContext("smoke", conditions.smoke ? "yes, timings meaningless" : "no");

@@ -148,12 +148,15 @@ Measured summarise(const Row *row, std::vector<BenchmarkReporter::Run> runs)
         run.run_name.time_type.clear(); // all rows are in real time; names stay as they are
         if (run.run_type == BenchmarkReporter::Run::RT_Iteration) {
             times.push_back(seconds(run));
+            measured.real_seconds += run.real_accumulated_time;
+            measured.cpu_seconds += run.cpu_accumulated_time;
         }
     }
     if (times.empty()) {
         throw std::runtime_error(row->name() + " was not measured");
     }
     std::sort(times.begin(), times.end());
+    measured.fastest = times.front();
     measured.median = quantile(times, 0.5);
     measured.quartile_spread = (quantile(times, 0.75) - quantile(times, 0.25)) / measured.median;
     return measured;
@@ -161,10 +164,10 @@ Measured summarise(const Row *row, std::vector<BenchmarkReporter::Run> runs)
 
 void initialise(const MeasureOptions &options)
 {
-    std::vector<std::string> words = {
-        "attnres-bench", "--benchmark_enable_random_interleaving=true",
-        "--benchmark_repetitions=" + std::to_string(options.repetitions),
-        "--benchmark_min_time=" + std::to_string(options.min_seconds)};
+    static std::vector<std::string> words; // Google Benchmark keeps a pointer to the first
+    words = {"attnres-bench", "--benchmark_enable_random_interleaving=true",
+             "--benchmark_repetitions=" + std::to_string(options.repetitions),
+             "--benchmark_min_time=" + std::to_string(options.min_seconds)};
     std::vector<char *> arguments;
     for (std::string &word : words) {
         arguments.push_back(word.data());

@@ -14,7 +14,8 @@ namespace bench
 struct Measured {
     const Row *row;
     std::vector<benchmark::BenchmarkReporter::Run> runs; // repetitions, then aggregates
-    double median = 0, quartile_spread = 0;              // seconds; (q3 - q1) / median
+    double median = 0, fastest = 0, quartile_spread = 0; // seconds; (q3 - q1) / median
+    double real_seconds = 0, cpu_seconds = 0;            // of all repetitions together
 
     // The aggregate that carries the derived counters.
     benchmark::BenchmarkReporter::Run *median_run();

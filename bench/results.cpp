@@ -16,6 +16,7 @@ namespace
 {
 
 constexpr double noise_limit = 0.05;
+constexpr double least_cpu_share = 0.95;
 constexpr double incredible_factor = 1.1;
 
 class Index
@@ -139,15 +140,24 @@ void judge_noise(const Index &index, Results &results)
             results.noise_known = true;
         }
     }
-    results.noisy = results.noise > noise_limit;
+    double real = 0, cpu = 0;
+    for (const Measured &measured : results.rows) {
+        if (measured.row->threads == 1) {
+            real += measured.real_seconds;
+            cpu += measured.cpu_seconds;
+        }
+    }
+    results.cpu_share = real > 0 ? std::min(1.0, cpu / real) : 1;
+    results.noisy = results.noise > noise_limit || results.cpu_share < least_cpu_share;
 }
 
 void judge_rates(const Index &index, Results &results)
 {
     for (std::size_t i = 0; i < results.rows.size(); i++) {
         const Row &row = *results.rows[i].row;
-        const double roof = row.contender == nullptr ? 0 : index.rate(row.read_roof);
-        if (roof > 0 && results.derived[i].bytes_per_second > incredible_factor * roof) {
+        const Measured *roof = row.contender == nullptr ? nullptr : index.find(row.read_roof);
+        if (roof != nullptr && results.derived[i].bytes_per_second >
+                                   incredible_factor * roof->row->bytes() / roof->fastest) {
             results.incredible.push_back(row.name());
         }
     }

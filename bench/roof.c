@@ -24,36 +24,37 @@ enum { STREAMS = 8 }; /* registers in flight */
 /* Keeps the compiler from making one library call of the loop. */
 #define KEEP_THE_LOOP __asm__ volatile("" ::: "memory")
 
-static inline __attribute__((always_inline)) uint64_t folded(const words *sums, const unsigned char *rest, size_t bytes)
+static uint64_t read_sets(const void *const *sets, size_t count, size_t bytes)
 {
-    uint64_t sum = 0;
-    UNROLLED
-    for (int k = 0; k < STREAMS; k++) {
-        UNROLLED
-        for (size_t j = 0; j < VECTOR_BYTES / sizeof(uint64_t); j++) {
-            sum ^= sums[k][j];
-        }
-    }
-    for (size_t i = 0; i < bytes; i++) {
-        sum ^= rest[i];
-    }
-    return sum;
-}
-
-static uint64_t read_bytes(const void *data, size_t bytes)
-{
-    const unsigned char *p = data;
     const size_t step = STREAMS * VECTOR_BYTES;
     words sums[STREAMS];
+    uint64_t rest = 0;
     memset(sums, 0, sizeof sums);
-    for (; bytes >= step; bytes -= step, p += step) {
-        const words *v = (const words *)p;
-        UNROLLED
-        for (int k = 0; k < STREAMS; k++) {
-            sums[k] ^= v[k];
+    for (size_t s = 0; s < count; s++) {
+        const unsigned char *p = sets[s];
+        const unsigned char *const end = p + bytes;
+        for (; (size_t)(end - p) >= step; p += step) {
+            const words *v = (const words *)p;
+            UNROLLED
+            for (int k = 0; k < STREAMS; k++) {
+                sums[k] ^= v[k];
+            }
+        }
+        for (; (size_t)(end - p) >= VECTOR_BYTES; p += VECTOR_BYTES) {
+            sums[0] ^= *(const words *)p;
+        }
+        for (; p < end; p++) {
+            rest ^= *p;
         }
     }
-    return folded(sums, p, bytes);
+    UNROLLED
+    for (int k = 1; k < STREAMS; k++) {
+        sums[0] ^= sums[k];
+    }
+    for (size_t j = 0; j < VECTOR_BYTES / sizeof(uint64_t); j++) {
+        rest ^= sums[0][j];
+    }
+    return rest;
 }
 
 static void copy_bytes(const void *data, void *out, size_t bytes)
@@ -66,6 +67,10 @@ static void copy_bytes(const void *data, void *out, size_t bytes)
         for (int k = 0; k < STREAMS; k++) {
             ((words *)q)[k] = ((const words *)p)[k];
         }
+        KEEP_THE_LOOP;
+    }
+    for (; bytes >= VECTOR_BYTES; bytes -= VECTOR_BYTES, p += VECTOR_BYTES, q += VECTOR_BYTES) {
+        *(words *)q = *(const words *)p;
         KEEP_THE_LOOP;
     }
     for (size_t i = 0; i < bytes; i++) {
@@ -90,7 +95,7 @@ static void copy_bytes(const void *data, void *out, size_t bytes)
         }                                                                                          \
         UNROLLED                                                                                   \
         for (int k = 0; k < CHAINS; k++) {                                                         \
-            v[k] = one + half;                                                                     \
+            v[k] = one + half * (type)k;                                                           \
         }                                                                                          \
         for (size_t i = 0; i < rounds; i++) {                                                      \
             UNROLLED                                                                               \
@@ -111,5 +116,5 @@ static void copy_bytes(const void *data, void *out, size_t bytes)
 DEFINE_FMA(fma_f32, float, floats)
 DEFINE_FMA(fma_f64, double, doubles)
 
-const struct roof NAMED(roof, ROOF_LEVEL) = {TEXT_OF(ROOF_LEVEL), read_bytes, copy_bytes, fma_f32,
+const struct roof NAMED(roof, ROOF_LEVEL) = {TEXT_OF(ROOF_LEVEL), read_sets, copy_bytes, fma_f32,
                                              fma_f64};

@@ -14,8 +14,8 @@ extern "C" {
 
 struct roof {
     const char *level;
-    /* Loads all bytes, in order; the result depends on each of them. */
-    uint64_t (*read)(const void *data, size_t bytes);
+    /* Loads `bytes` bytes of each set, in order; the result depends on each of them. */
+    uint64_t (*read)(const void *const *sets, size_t count, size_t bytes);
     /* Loads all bytes, in order, and stores them; ordinary stores. */
     void (*copy)(const void *data, void *out, size_t bytes);
     /* `rounds` fused multiply-adds (or a multiplication and an addition, where the level has no

@@ -69,43 +69,47 @@ const roof &roof_of(attnres_level level)
 }
 
 struct Transfers {
-    std::vector<attnres_rows> sets;
-    std::vector<void *> copies; // [sets], nullptr: only read
-    std::size_t begin, bytes;   // the part of each set
+    std::vector<const void *> read;
+    struct Copy {
+        const void *from;
+        void *to;
+    };
+    std::vector<Copy> copied;
+    std::size_t bytes; // of each
 };
 
-void pass(const Transfers &transfers)
+void pass(const roof &roof, const Transfers &transfers)
 {
-    const roof &roof = best_roof();
-    for (std::size_t i = 0; i < transfers.sets.size(); i++) {
-        const auto *from = static_cast<const std::byte *>(transfers.sets[i].data);
-        auto *to = static_cast<std::byte *>(transfers.copies[i]);
-        if (to != nullptr) {
-            roof.copy(from + transfers.begin, to + transfers.begin, transfers.bytes);
-        } else {
-            std::uint64_t sum = roof.read(from + transfers.begin, transfers.bytes);
-            benchmark::DoNotOptimize(sum);
-        }
+    std::uint64_t sum = roof.read(transfers.read.data(), transfers.read.size(), transfers.bytes);
+    benchmark::DoNotOptimize(sum);
+    for (const Transfers::Copy &copy : transfers.copied) {
+        roof.copy(copy.from, copy.to, transfers.bytes);
     }
 }
 
 Task make_pass(Memory &memory, const Traffic &traffic, bool copying)
 {
     auto transfers = std::make_shared<Transfers>();
-    transfers->sets =
-        place(memory.inputs(traffic.dtype), traffic.count, traffic.bytes, traffic.layout);
-    transfers->copies.assign(traffic.count, nullptr);
-    transfers->begin = 0;
     transfers->bytes = traffic.bytes;
+    std::vector<void *> copies(traffic.count, nullptr);
     if (copying) {
         const auto out = place_out(memory.outputs(), traffic.copied.size(), traffic.bytes,
                                    output_layout(traffic.layout));
         for (std::size_t i = 0; i < out.size(); i++) {
-            transfers->copies[traffic.copied[i]] = out[i].data;
+            copies[traffic.copied[i]] = out[i].data;
+        }
+    }
+    const auto sets =
+        place(memory.inputs(traffic.dtype), traffic.count, traffic.bytes, traffic.layout);
+    for (std::size_t i = 0; i < sets.size(); i++) {
+        if (copies[i] != nullptr) {
+            transfers->copied.push_back({sets[i].data, copies[i]});
+        } else {
+            transfers->read.push_back(sets[i].data);
         }
     }
     Task task;
-    task.run = [transfers] { pass(*transfers); };
+    task.run = [transfers, &roof = best_roof()] { pass(roof, *transfers); };
     return task;
 }
 

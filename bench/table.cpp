@@ -151,12 +151,13 @@ void print_head(const Suite &suite)
 
 void print_noise(const Results &results)
 {
-    if (!results.noise_known) {
-        std::printf("A/A noise: not measured\n");
+    if (results.noise_known) {
+        std::printf("A/A noise %.1f %%", 100 * results.noise);
     } else {
-        std::printf("A/A noise: %.1f %%%s\n", 100 * results.noise,
-                    results.noisy ? "  NOISY: do not compare these numbers" : "");
+        std::printf("A/A noise not measured");
     }
+    std::printf(", %.0f %% of the core's time was ours", 100 * results.cpu_share);
+    std::printf("%s\n", results.noisy ? ". NOISY: do not compare these numbers" : "");
 }
 
 } // namespace

@@ -21,6 +21,7 @@
     S(fma)                                                                                         \
     S(oracle)                                                                                      \
     S(kernels)                                                                                     \
+    S(blocks)                                                                                      \
     S(guard)                                                                                       \
     S(contract)                                                                                    \
     S(cpu)                                                                                         \
