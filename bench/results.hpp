@@ -14,6 +14,7 @@ namespace bench
 struct Derived {
     double bytes_per_second = 0;
     double roof_bytes_per_second = 0, roof_fraction = 0;
+    double sequential_fraction = 0;         // of the roof that reads one row set after the other
     double arithmetic_bytes_per_second = 0; // where the arithmetic alone would end
     double limit_fraction = 0;              // of the lower of the two
     std::map<std::string, double> ratios;   // "scalar", "peer-c", ...: their time / this time
@@ -24,7 +25,8 @@ struct Results {
     std::vector<Derived> derived;
     double noise = 0; // largest difference of two A/A medians, relative
     bool noise_known = false;
-    bool noisy = false;                  // more than 5 %
+    double cpu_share = 1; // of the time that this thread had the core while it was measuring
+    bool noisy = false;   // noise above 5 %, or the core was shared with others
     std::vector<std::string> incredible; // rows that read faster than a plain read
 };
 

@@ -12,7 +12,9 @@ typedef uint64_t words __attribute__((vector_size(VECTOR_BYTES), aligned(1), may
 typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));
 
-enum { STREAMS = 8 }; /* registers in flight */
+#define STREAMS 4   /* transfers side by side */
+#define REGISTERS 8 /* in flight */
+#define STEP ((size_t)REGISTERS * VECTOR_BYTES)
 
 /* Loops over registers must become straight code, or the registers become memory. */
 #if defined(__clang__)
@@ -21,62 +23,88 @@ enum { STREAMS = 8 }; /* registers in flight */
 #define UNROLLED _Pragma("GCC unroll 16")
 #endif
 
-/* Keeps the compiler from making one library call of the loop. */
+#define INLINED static inline __attribute__((always_inline))
+
+/* Keeps the compiler from making one library call of a loop that copies. */
 #define KEEP_THE_LOOP __asm__ volatile("" ::: "memory")
 
-static uint64_t read_sets(const void *const *sets, size_t count, size_t bytes)
+INLINED void load(const unsigned char *p, words *sums)
 {
-    const size_t step = STREAMS * VECTOR_BYTES;
-    words sums[STREAMS];
-    uint64_t rest = 0;
+    UNROLLED
+    for (int k = 0; k < REGISTERS; k++) {
+        sums[k] ^= ((const words *)p)[k];
+    }
+}
+
+INLINED void copy(const unsigned char *p, unsigned char *q)
+{
+    UNROLLED
+    for (int k = 0; k < REGISTERS; k++) {
+        ((words *)q)[k] = ((const words *)p)[k];
+    }
+    KEEP_THE_LOOP;
+}
+
+/* What is left of a transfer after its last whole step. */
+static uint64_t finish(struct roof_transfer transfer, size_t begin, size_t end)
+{
+    const unsigned char *p = transfer.from;
+    unsigned char *q = transfer.to;
+    uint64_t sum = 0;
+    for (size_t i = begin; i < end; i += sizeof sum) {
+        uint64_t word = 0;
+        const size_t n = end - i < sizeof word ? end - i : sizeof word;
+        memcpy(&word, p + i, n);
+        if (q) {
+            memcpy(q + i, &word, n);
+        }
+        sum ^= word;
+    }
+    return sum;
+}
+
+INLINED uint64_t transfer_groups(const struct roof_transfer *transfers, size_t count, size_t bytes,
+                                 size_t side_by_side)
+{
+    const size_t steps_end = bytes - bytes % STEP;
+    words sums[REGISTERS];
+    uint64_t sum = 0;
     memset(sums, 0, sizeof sums);
-    for (size_t s = 0; s < count; s++) {
-        const unsigned char *p = sets[s];
-        const unsigned char *const end = p + bytes;
-        for (; (size_t)(end - p) >= step; p += step) {
-            const words *v = (const words *)p;
-            UNROLLED
-            for (int k = 0; k < STREAMS; k++) {
-                sums[k] ^= v[k];
+    for (size_t first = 0; first < count; first += side_by_side) {
+        const size_t last = count - first < side_by_side ? count : first + side_by_side;
+        for (size_t i = 0; i < steps_end; i += STEP) {
+            for (size_t s = first; s < last; s++) {
+                const unsigned char *p = (const unsigned char *)transfers[s].from + i;
+                if (transfers[s].to) {
+                    copy(p, (unsigned char *)transfers[s].to + i);
+                } else {
+                    load(p, sums);
+                }
             }
         }
-        for (; (size_t)(end - p) >= VECTOR_BYTES; p += VECTOR_BYTES) {
-            sums[0] ^= *(const words *)p;
-        }
-        for (; p < end; p++) {
-            rest ^= *p;
+        for (size_t s = first; s < last; s++) {
+            sum ^= finish(transfers[s], steps_end, bytes);
         }
     }
     UNROLLED
-    for (int k = 1; k < STREAMS; k++) {
-        sums[0] ^= sums[k];
+    for (int k = 0; k < REGISTERS; k++) {
+        for (size_t j = 0; j < VECTOR_BYTES / sizeof sum; j++) {
+            sum ^= sums[k][j];
+        }
     }
-    for (size_t j = 0; j < VECTOR_BYTES / sizeof(uint64_t); j++) {
-        rest ^= sums[0][j];
-    }
-    return rest;
+    return sum;
 }
 
-static void copy_bytes(const void *data, void *out, size_t bytes)
+static uint64_t sequential(const struct roof_transfer *transfers, size_t count, size_t bytes)
 {
-    const unsigned char *p = data;
-    unsigned char *q = out;
-    const size_t step = STREAMS * VECTOR_BYTES;
-    for (; bytes >= step; bytes -= step, p += step, q += step) {
-        UNROLLED
-        for (int k = 0; k < STREAMS; k++) {
-            ((words *)q)[k] = ((const words *)p)[k];
-        }
-        KEEP_THE_LOOP;
-    }
-    for (; bytes >= VECTOR_BYTES; bytes -= VECTOR_BYTES, p += VECTOR_BYTES, q += VECTOR_BYTES) {
-        *(words *)q = *(const words *)p;
-        KEEP_THE_LOOP;
-    }
-    for (size_t i = 0; i < bytes; i++) {
-        q[i] = p[i];
-        KEEP_THE_LOOP;
-    }
+    return transfer_groups(transfers, count, bytes, 1);
+}
+
+/* Groups of like size, at most STREAMS. */
+static uint64_t streams(const struct roof_transfer *transfers, size_t count, size_t bytes)
+{
+    const size_t groups = (count + STREAMS - 1) / STREAMS;
+    return transfer_groups(transfers, count, bytes, groups ? (count + groups - 1) / groups : 1);
 }
 
 /* The numbers run towards 2 and stay there: no overflow, no subnormal. 12 registers cover the
@@ -116,5 +144,5 @@ static void copy_bytes(const void *data, void *out, size_t bytes)
 DEFINE_FMA(fma_f32, float, floats)
 DEFINE_FMA(fma_f64, double, doubles)
 
-const struct roof NAMED(roof, ROOF_LEVEL) = {TEXT_OF(ROOF_LEVEL), read_sets, copy_bytes, fma_f32,
+const struct roof NAMED(roof, ROOF_LEVEL) = {TEXT_OF(ROOF_LEVEL), sequential, streams, fma_f32,
                                              fma_f64};

@@ -12,12 +12,20 @@
 extern "C" {
 #endif
 
+/* Bytes that are loaded and, unless `to` is NULL, stored. */
+struct roof_transfer {
+    const void *from;
+    void *to;
+};
+
 struct roof {
     const char *level;
-    /* Loads `bytes` bytes of each set, in order; the result depends on each of them. */
-    uint64_t (*read)(const void *const *sets, size_t count, size_t bytes);
-    /* Loads all bytes, in order, and stores them; ordinary stores. */
-    void (*copy)(const void *data, void *out, size_t bytes);
+    /* Transfers `bytes` bytes of each, in order. The result depends on all that were only loaded.
+     */
+    uint64_t (*sequential)(const struct roof_transfer *transfers, size_t count, size_t bytes);
+    /* The same, but up to four of them side by side: hardware prefetchers follow several streams,
+     * and on some machines one alone does not fill the memory's bandwidth. */
+    uint64_t (*streams)(const struct roof_transfer *transfers, size_t count, size_t bytes);
     /* `rounds` fused multiply-adds (or a multiplication and an addition, where the level has no
      * fused one) on each of `*lanes` independent numbers held in registers. */
     float (*fma_f32)(size_t rounds, size_t *lanes);

@@ -68,55 +68,54 @@ const roof &roof_of(attnres_level level)
     }
 }
 
-struct Transfers {
-    std::vector<const void *> read;
-    struct Copy {
-        const void *from;
-        void *to;
-    };
-    std::vector<Copy> copied;
-    std::size_t bytes; // of each
-};
+using Transfers = std::vector<roof_transfer>;
 
-void pass(const roof &roof, const Transfers &transfers)
+Transfers transfers_of(Memory &memory, const Traffic &traffic, bool copying)
 {
-    std::uint64_t sum = roof.read(transfers.read.data(), transfers.read.size(), transfers.bytes);
-    benchmark::DoNotOptimize(sum);
-    for (const Transfers::Copy &copy : transfers.copied) {
-        roof.copy(copy.from, copy.to, transfers.bytes);
+    Transfers transfers;
+    for (const attnres_rows &set :
+         place(memory.inputs(traffic.dtype), traffic.count, traffic.bytes, traffic.layout)) {
+        transfers.push_back({set.data, nullptr});
     }
-}
-
-Task make_pass(Memory &memory, const Traffic &traffic, bool copying)
-{
-    auto transfers = std::make_shared<Transfers>();
-    transfers->bytes = traffic.bytes;
-    std::vector<void *> copies(traffic.count, nullptr);
     if (copying) {
         const auto out = place_out(memory.outputs(), traffic.copied.size(), traffic.bytes,
                                    output_layout(traffic.layout));
         for (std::size_t i = 0; i < out.size(); i++) {
-            copies[traffic.copied[i]] = out[i].data;
+            transfers[traffic.copied[i]].to = out[i].data;
         }
     }
-    const auto sets =
-        place(memory.inputs(traffic.dtype), traffic.count, traffic.bytes, traffic.layout);
-    for (std::size_t i = 0; i < sets.size(); i++) {
-        if (copies[i] != nullptr) {
-            transfers->copied.push_back({sets[i].data, copies[i]});
-        } else {
-            transfers->read.push_back(sets[i].data);
-        }
-    }
+    return transfers;
+}
+
+Task make_pass(Memory &memory, const Traffic &traffic, bool copying, bool streams)
+{
+    auto transfers = std::make_shared<Transfers>(transfers_of(memory, traffic, copying));
+    const auto loop = streams ? best_roof().streams : best_roof().sequential;
     Task task;
-    task.run = [transfers, &roof = best_roof()] { pass(roof, *transfers); };
+    task.run = [transfers, loop, bytes = traffic.bytes] {
+        std::uint64_t sum = loop(transfers->data(), transfers->size(), bytes);
+        benchmark::DoNotOptimize(sum);
+    };
     return task;
 }
 
-Row roof_row(Memory &memory, const Traffic &traffic, bool copying)
+const char *kernel_name(bool copying, bool streams)
 {
+    return copying ? (streams ? "roof_copy_streams" : "roof_copy")
+                   : (streams ? "roof_read_streams" : "roof_read");
+}
+
+// Data of f16 and bf16 are the same to a roof.
+attnres_dtype roof_dtype(attnres_dtype dtype)
+{
+    return dtype == ATTNRES_F16 ? ATTNRES_BF16 : dtype;
+}
+
+Row roof_row(Memory &memory, Traffic traffic, bool copying, bool streams)
+{
+    traffic.dtype = roof_dtype(traffic.dtype);
     Row row;
-    row.kernel = copying ? "roof_copy" : "roof_read";
+    row.kernel = kernel_name(copying, streams);
     row.dtype = dtype_name(traffic.dtype);
     row.contender_name = roof_level();
     row.shape = traffic.shape;
@@ -128,16 +127,21 @@ Row roof_row(Memory &memory, const Traffic &traffic, bool copying)
     row.input_bytes = placed_bytes(traffic.count, traffic.bytes, traffic.layout);
     row.output_bytes = placed_bytes(written, traffic.bytes, output_layout(traffic.layout));
     row.threads = traffic.threads;
-    row.make = [&memory, traffic, copying](const Contender *) {
-        return make_pass(memory, traffic, copying);
+    row.make = [&memory, traffic, copying, streams](const Contender *) {
+        return make_pass(memory, traffic, copying, streams);
     };
     return row;
 }
 
-std::string roof_name(const char *kernel, const Traffic &traffic)
+std::vector<std::string> roof_names(const Traffic &traffic, bool copying)
 {
-    return std::string(kernel) + "/" + dtype_name(traffic.dtype) + "/" + roof_level() + "/" +
-           traffic.shape;
+    std::vector<std::string> names;
+    for (const bool streams : {false, true}) {
+        names.push_back(std::string(kernel_name(copying, streams)) + "/" +
+                        dtype_name(roof_dtype(traffic.dtype)) + "/" + roof_level() + "/" +
+                        traffic.shape);
+    }
+    return names;
 }
 
 template <typename Number>
@@ -173,16 +177,6 @@ const char *roof_level()
     return best_roof().level;
 }
 
-Row read_roof(Memory &memory, const Traffic &traffic)
-{
-    return roof_row(memory, traffic, false);
-}
-
-Row copy_roof(Memory &memory, const Traffic &traffic)
-{
-    return roof_row(memory, traffic, true);
-}
-
 Row fma_roof(attnres_level level, attnres_dtype dtype)
 {
     const roof &roof = roof_of(level);
@@ -210,16 +204,18 @@ void set_traffic(Row &row, const Traffic &traffic, Against against)
     row.input_bytes = placed_bytes(traffic.count, traffic.bytes, traffic.layout);
     row.output_bytes = placed_bytes(written, traffic.bytes, output_layout(traffic.layout));
     row.threads = traffic.threads;
-    row.read_roof = roof_name("roof_read", traffic);
-    row.roof = against == Against::read ? row.read_roof : roof_name("roof_copy", traffic);
+    row.read_roofs = roof_names(traffic, false);
+    row.roofs = against == Against::read ? row.read_roofs : roof_names(traffic, true);
 }
 
 std::vector<Row> roofs_of(Memory &memory, const Row &row, const Traffic &traffic)
 {
     std::vector<Row> roofs;
-    roofs.push_back(read_roof(memory, traffic));
-    if (!traffic.copied.empty()) {
-        roofs.push_back(copy_roof(memory, traffic));
+    for (const bool streams : {false, true}) {
+        roofs.push_back(roof_row(memory, traffic, false, streams));
+        if (!traffic.copied.empty()) {
+            roofs.push_back(roof_row(memory, traffic, true, streams));
+        }
     }
     roofs.push_back(fma_roof(row.contender->level, row.type));
     return roofs;

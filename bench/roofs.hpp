@@ -17,9 +17,9 @@ struct Traffic {
     int threads = 1;
 };
 
-// "roof_read": all row sets are read. "roof_copy": read, and the copied ones written as well.
-Row read_roof(Memory &memory, const Traffic &traffic);
-Row copy_roof(Memory &memory, const Traffic &traffic);
+// The rows are "roof_read" (all row sets are read, one after the other), "roof_copy" (the copied
+// ones are written as well), and both once more with up to four row sets side by side:
+// "..._streams". The faster of the two is the roof.
 
 // Fused multiply-adds on registers, for the accumulators of a dtype at a level.
 Row fma_roof(attnres_level level, attnres_dtype dtype);

@@ -45,9 +45,9 @@ struct Row {
     std::size_t query_elements = 0;
     attnres_dtype type = ATTNRES_F32;
 
-    std::string roof;      // name of the row that it is measured against
-    std::string read_roof; // name of the plain read of the same bytes: nothing is faster
-    std::string sweep;     // which sweep it is a point of, if any
+    std::vector<std::string> roofs;      // names of the rows of which the faster is its roof
+    std::vector<std::string> read_roofs; // plain reads of the same bytes: nothing is faster
+    std::string sweep;                   // which sweep it is a point of, if any
     int threads = 1;
 
     std::string name() const

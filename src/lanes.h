@@ -69,6 +69,9 @@ typedef float acc;
 #define KERNEL_NAME(kernel, dtype, level) KERNEL_PASTE(kernel, dtype, level)
 #define KERNEL(kernel) KERNEL_NAME(kernel, ATTNRES_DTYPE, ATTNRES_LEVEL)
 
+/* Also of levels that only tests and benchmarks build. */
+ATTNRES_DTYPES(ATTNRES_PROTOTYPES, ATTNRES_LEVEL)
+
 /* Words must disappear into the body; loops over groups and rows must become straight code. */
 #define WHOLE_ROWS ((size_t)1 << 40)
 #define WORD static inline __attribute__((always_inline))

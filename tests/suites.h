@@ -22,7 +22,11 @@
     S(oracle)                                                                                      \
     S(kernels)                                                                                     \
     S(blocks)                                                                                      \
+    S(read)                                                                                        \
+    S(wide)                                                                                        \
+    S(steps)                                                                                       \
     S(guard)                                                                                       \
+    S(emulated)                                                                                    \
     S(contract)                                                                                    \
     S(cpu)                                                                                         \
     S(dispatch)                                                                                    \

@@ -4,7 +4,7 @@
  * products), or of two 16-bit rows with half of their lanes each. f16 is converted by the baseline
  * instructions; bf16 by shifts, as even and odd lanes, for the reason given in lanes_avx2.h. There
  * are no masked loads: the last few elements of a row go through a small array. */
-#if !defined(__ARM_NEON) && !defined(SIMDE_ARM_NEON_H)
+#if !defined(ATTNRES_SHIM) && !defined(__ARM_NEON)
 #error "the neon level needs Advanced SIMD"
 #endif
 

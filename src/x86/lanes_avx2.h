@@ -8,7 +8,7 @@
  * bf16 is widened by splitting each 32-bit pair: a shift makes the even elements, a mask the odd
  * ones. So registers come in pairs (even lanes, odd lanes) of 16 lanes, and lanes_load_acc sorts
  * accumulators the same way. All other dtypes keep their lanes in order. */
-#if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__)
+#if !defined(ATTNRES_SHIM) && (!defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__))
 #error "the avx2 level needs -mavx2 -mfma -mf16c"
 #endif
 
@@ -45,9 +45,11 @@
 #if defined(ATTNRES_DTYPE_F64)
 typedef __m256d reg;
 #define REG(word) _mm256_##word##_pd
+#define REG_BITS(bits) _mm256_castsi256_pd(bits)
 #else
 typedef __m256 reg;
 #define REG(word) _mm256_##word##_ps
+#define REG_BITS(bits) _mm256_castsi256_ps(bits)
 #endif
 #define REG_LANES ((int)(sizeof(reg) / sizeof(acc)))
 #define GROUP (REGISTERS * REG_LANES)
@@ -179,7 +181,7 @@ WORD lanes lanes_load_acc_head(const acc *p, size_t n, acc a)
     EACH_REGISTER {
         const __m256i mask = head_mask((ptrdiff_t)n - k * REG_LANES);
         const reg head = REG(maskload)(p + k * REG_LANES, mask);
-        v.at[k] = REG(blendv)(REG(set1)(a), head, (reg)mask);
+        v.at[k] = REG(blendv)(REG(set1)(a), head, REG_BITS(mask));
     }
     return v;
 }
