@@ -63,6 +63,19 @@ static uint64_t finish(struct roof_transfer transfer, size_t begin, size_t end)
     return sum;
 }
 
+INLINED void transfer_step(const struct roof_transfer *transfers, size_t count, size_t i,
+                           words *sums)
+{
+    for (size_t s = 0; s < count; s++) {
+        const unsigned char *p = (const unsigned char *)transfers[s].from + i;
+        if (transfers[s].to) {
+            copy(p, (unsigned char *)transfers[s].to + i);
+        } else {
+            load(p, sums);
+        }
+    }
+}
+
 INLINED uint64_t transfer_groups(const struct roof_transfer *transfers, size_t count, size_t bytes,
                                  size_t side_by_side)
 {
@@ -72,14 +85,13 @@ INLINED uint64_t transfer_groups(const struct roof_transfer *transfers, size_t c
     memset(sums, 0, sizeof sums);
     for (size_t first = 0; first < count; first += side_by_side) {
         const size_t last = count - first < side_by_side ? count : first + side_by_side;
-        for (size_t i = 0; i < steps_end; i += STEP) {
-            for (size_t s = first; s < last; s++) {
-                const unsigned char *p = (const unsigned char *)transfers[s].from + i;
-                if (transfers[s].to) {
-                    copy(p, (unsigned char *)transfers[s].to + i);
-                } else {
-                    load(p, sums);
-                }
+        if (side_by_side == 1 && !transfers[first].to) {
+            for (size_t i = 0; i < steps_end; i += STEP) {
+                load((const unsigned char *)transfers[first].from + i, sums);
+            }
+        } else {
+            for (size_t i = 0; i < steps_end; i += STEP) {
+                transfer_step(transfers + first, last - first, i, sums);
             }
         }
         for (size_t s = first; s < last; s++) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <set>
 
 namespace bench
@@ -117,16 +118,27 @@ Cells cells_of(const Suite &suite, const Measured &measured, const Derived &deri
     return cells;
 }
 
+// One line per shape: its plain reads and copies, sequential and in streams.
 void print_roofs(const Suite &suite, const Results &results)
 {
-    std::vector<Cells> lines = {{"roof", "dtype", "level", "shape", "regime", "GB/s"}};
+    const std::vector<std::string> kernels = {"roof_read", "roof_read_streams", "roof_copy",
+                                              "roof_copy_streams"};
+    std::vector<Cells> lines = {{"roofs in GB/s", "dtype", "level", "shape", "regime", "read",
+                                 "in streams", "copy", "in streams"}};
+    std::map<std::string, std::size_t> line_of;
     for (std::size_t i = 0; i < results.rows.size(); i++) {
         const Row &row = *results.rows[i].row;
-        if (row.contender == nullptr && row.bytes() > 0 && row.sweep.empty()) {
-            lines.push_back({row.kernel, row.dtype, row.contender_name, short_shape(row.shape),
-                             suite.machine.regime(row.working_set),
-                             format("%.1f", results.derived[i].bytes_per_second / 1e9)});
+        const auto kernel = std::find(kernels.begin(), kernels.end(), row.kernel);
+        if (kernel == kernels.end() || !row.sweep.empty()) {
+            continue;
         }
+        const auto [at, is_new] = line_of.emplace(row.dtype + row.shape, lines.size());
+        if (is_new) {
+            lines.push_back({"", row.dtype, row.contender_name, short_shape(row.shape),
+                             suite.machine.regime(row.working_set), "", "", "", ""});
+        }
+        lines[at->second][5 + static_cast<std::size_t>(kernel - kernels.begin())] =
+            format("%.1f", results.derived[i].bytes_per_second / 1e9);
     }
     if (lines.size() > 1) {
         print_cells(lines);

@@ -4,23 +4,30 @@
  * reads row and gain once, writes out once; out may be the row. */
 #include "lanes.h"
 
-WORD void normalize_group(const elem *row, acc factor, const acc *gain, elem *out, size_t i,
-                          size_t n)
+WORD void normalize_groups(const elem *row, acc factor, const acc *gain, elem *out,
+                           const int groups, size_t i, size_t n)
 {
-    lanes v = lanes_mul(lanes_load_some(row + i, n), lanes_set(factor));
-    if (gain) {
-        v = lanes_mul(v, lanes_load_acc_some(gain + i, n, 0));
+    lanes v[STEPS];
+    UNROLLED
+    for (int k = 0; k < groups; k++) {
+        v[k] = lanes_mul(lanes_load_some(row + i + k * GROUP, n), lanes_set(factor));
+        if (gain) {
+            v[k] = lanes_mul(v[k], lanes_load_acc_some(gain + i + k * GROUP, n, 0));
+        }
     }
-    lanes_store_some(out + i, n, v);
+    UNROLLED
+    for (int k = 0; k < groups; k++) {
+        lanes_store_some(out + i + k * GROUP, n, v[k]);
+    }
 }
 
 void KERNEL(normalize)(const void *row, double factor, const void *gain, size_t width, void *out)
 {
     size_t i = 0;
-    for (; i + GROUP <= width; i += GROUP) {
-        normalize_group(row, (acc)factor, gain, out, i, GROUP);
+    for (; i + STEPS * GROUP <= width; i += STEPS * GROUP) {
+        normalize_groups(row, (acc)factor, gain, out, STEPS, i, GROUP);
     }
-    if (i < width) {
-        normalize_group(row, (acc)factor, gain, out, i, width - i);
+    for (; i < width; i += GROUP) {
+        normalize_groups(row, (acc)factor, gain, out, 1, i, group_columns(i, width));
     }
 }

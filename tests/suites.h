@@ -25,6 +25,7 @@
     S(read)                                                                                        \
     S(wide)                                                                                        \
     S(steps)                                                                                       \
+    S(overlap)                                                                                     \
     S(guard)                                                                                       \
     S(emulated)                                                                                    \
     S(contract)                                                                                    \

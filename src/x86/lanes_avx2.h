@@ -237,47 +237,60 @@ WORD lanes widen(__m256i pairs)
     return v;
 }
 
-/* A bf16 in the upper half, rounded to nearest even. Not for NaN. */
-WORD reg rounded_half(reg v)
+/* A bf16 in the upper half, rounded to nearest even, something in the lower. Not for NaN. */
+WORD __m256i rounded_up(reg v)
 {
     const __m256i bits = _mm256_castps_si256(v);
     const __m256i last = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), last);
-    return _mm256_castsi256_ps(_mm256_and_si256(sum, _mm256_set1_epi32((int)0xffff0000)));
+    return _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), last);
 }
 
 /* The same with NaN, which keeps its upper half, made quiet. */
-WORD reg rounded_half_or_nan(reg v)
+WORD __m256i rounded_up_or_nan(reg v)
 {
     const reg nan = _mm256_cmp_ps(v, v, _CMP_UNORD_Q);
     const reg quiet = _mm256_or_ps(_mm256_set1_ps(attnres_bits_float(0x7fc00000)), v);
-    const reg high = _mm256_set1_ps(attnres_bits_float(0xffff0000));
-    return _mm256_blendv_ps(rounded_half(v), _mm256_and_ps(quiet, high), nan);
+    return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded_up(v)), quiet, nan));
+}
+
+/* Both registers rounded. One comparison finds a NaN in either; there hardly ever is one. */
+WORD void round_halves(lanes v, __m256i *even, __m256i *odd)
+{
+    const reg nan = _mm256_cmp_ps(v.at[0], v.at[1], _CMP_UNORD_Q);
+    if (__builtin_expect(_mm256_movemask_ps(nan) != 0, 0)) {
+        *even = rounded_up_or_nan(v.at[0]);
+        *odd = rounded_up_or_nan(v.at[1]);
+    } else {
+        *even = rounded_up(v.at[0]);
+        *odd = rounded_up(v.at[1]);
+    }
+}
+
+WORD __m256i upper_half(__m256i words)
+{
+    return _mm256_and_si256(words, _mm256_set1_epi32((int)0xffff0000));
 }
 
 WORD lanes lanes_rounded(lanes v)
 {
-    /* One comparison finds a NaN in either register; there hardly ever is one. */
-    if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(v.at[0], v.at[1], _CMP_UNORD_Q)) != 0,
-                         0)) {
-        v.at[0] = rounded_half_or_nan(v.at[0]);
-        v.at[1] = rounded_half_or_nan(v.at[1]);
-    } else {
-        v.at[0] = rounded_half(v.at[0]);
-        v.at[1] = rounded_half(v.at[1]);
-    }
-    return v;
+    __m256i even, odd;
+    round_halves(v, &even, &odd);
+    const lanes rounded = {
+        {_mm256_castsi256_ps(upper_half(even)), _mm256_castsi256_ps(upper_half(odd))}};
+    return rounded;
+}
+
+WORD __m256i narrow(lanes v)
+{
+    __m256i even, odd;
+    round_halves(v, &even, &odd);
+    return _mm256_or_si256(_mm256_srli_epi32(even, 16), upper_half(odd));
 }
 
 WORD __m256i narrow_exact(lanes v)
 {
     return _mm256_or_si256(_mm256_srli_epi32(_mm256_castps_si256(v.at[0]), 16),
                            _mm256_castps_si256(v.at[1]));
-}
-
-WORD __m256i narrow(lanes v)
-{
-    return narrow_exact(lanes_rounded(v));
 }
 
 #else
