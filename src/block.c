@@ -25,24 +25,35 @@ static attnres_status check_blocks(const attnres_shape *shape, const attnres_row
     return ATTNRES_OK;
 }
 
-/* One result of a call against everything else that the call touches. Sum number b, at the
- * earliest, is written before the outputs of the blocks after it are read. */
-static attnres_status check_sum(const attnres_shape *shape, const attnres_rows *outputs,
-                                size_t layers, size_t block_size, const attnres_rows_out *sums,
-                                size_t sum_count, size_t b)
+/* Sums of blocks, and the layer outputs they are made of. */
+struct blocks {
+    const attnres_rows *outputs;
+    size_t layers, block_size;
+    const attnres_rows_out *results; /* those from number 0 on are checked against each other */
+    size_t result_count;
+};
+#define NO_BLOCK SIZE_MAX
+
+/* Result number r against all outputs and against the results after it. It is written before the
+ * outputs of later blocks are read, so it may only be the same rows as an output of its own block,
+ * `own`. */
+static attnres_status check_result(const attnres_shape *shape, const struct blocks *blocks,
+                                   size_t r, size_t own)
 {
-    struct attnres_region sum, other;
-    ATTNRES_TRY(attnres_region_rows(shape, shape->dtype, attnres_rows_of(sums[b]), &sum));
-    for (size_t i = 0; i < layers; i++) {
-        ATTNRES_TRY(attnres_region_rows(shape, shape->dtype, outputs[i], &other));
-        if (attnres_regions_overlap(&sum, &other) &&
-            !(i / block_size == b && attnres_regions_equal(&sum, &other))) {
+    struct attnres_region result, other;
+    ATTNRES_TRY(
+        attnres_region_rows(shape, shape->dtype, attnres_rows_of(blocks->results[r]), &result));
+    for (size_t i = 0; i < blocks->layers; i++) {
+        ATTNRES_TRY(attnres_region_rows(shape, shape->dtype, blocks->outputs[i], &other));
+        if (attnres_regions_overlap(&result, &other) &&
+            !(i / blocks->block_size == own && attnres_regions_equal(&result, &other))) {
             return ATTNRES_ERROR_OVERLAP;
         }
     }
-    for (size_t i = b + 1; i < sum_count; i++) {
-        ATTNRES_TRY(attnres_region_rows(shape, shape->dtype, attnres_rows_of(sums[i]), &other));
-        if (attnres_regions_overlap(&sum, &other)) {
+    for (size_t i = r + 1; i < blocks->result_count; i++) {
+        ATTNRES_TRY(
+            attnres_region_rows(shape, shape->dtype, attnres_rows_of(blocks->results[i]), &other));
+        if (attnres_regions_overlap(&result, &other)) {
             return ATTNRES_ERROR_OVERLAP;
         }
     }
@@ -72,9 +83,10 @@ attnres_status attnres_block_sum(const attnres_shape *shape, const attnres_block
     if (shape->tokens == 0) {
         return ATTNRES_OK;
     }
+    const struct blocks blocks = {args->outputs, args->layers, args->block_size, args->sums,
+                                  args->sum_count};
     for (size_t b = 0; b < args->sum_count; b++) {
-        ATTNRES_TRY(check_sum(shape, args->outputs, args->layers, args->block_size, args->sums,
-                              args->sum_count, b));
+        ATTNRES_TRY(check_result(shape, &blocks, b, b));
     }
     const struct attnres_kernels *kernels = &attnres_dispatch()->of[shape->dtype];
     for (size_t t = 0; t < shape->tokens; t++) {
@@ -123,20 +135,10 @@ static attnres_status check_block_read_memory(const attnres_shape *shape,
         ATTNRES_TRY(attnres_region_rows(shape, dtype, attnres_rows_of(args->sources[s]), &region));
         ATTNRES_TRY(check_apart(&region, regions, REGIONS));
     }
-    for (size_t b = 0; b + 1 < args->source_count; b++) {
-        ATTNRES_TRY(check_sum(shape, args->outputs, args->layers, args->block_size,
-                              args->sources + 1, args->source_count - 1, b));
-    }
-    if (args->sources[0].data) { /* the copy of the embedding, against outputs and sums */
-        ATTNRES_TRY(check_sum(shape, args->outputs, args->layers, SIZE_MAX, args->sources,
-                              args->source_count, 0));
-        for (size_t i = 0; i < args->layers; i++) {
-            struct attnres_region copy;
-            ATTNRES_TRY(
-                attnres_region_rows(shape, dtype, attnres_rows_of(args->sources[0]), &copy));
-            ATTNRES_TRY(attnres_region_rows(shape, dtype, args->outputs[i], &region));
-            ATTNRES_TRY(check_apart(&copy, &region, 1));
-        }
+    const struct blocks blocks = {args->outputs, args->layers, args->block_size, args->sources,
+                                  args->source_count};
+    for (size_t r = args->sources[0].data ? 0 : 1; r < args->source_count; r++) {
+        ATTNRES_TRY(check_result(shape, &blocks, r, r == 0 ? NO_BLOCK : r - 1));
     }
     return ATTNRES_OK;
 }

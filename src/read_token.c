@@ -166,9 +166,8 @@ static void fold_tile(const struct token *token, size_t begin, size_t n, void *a
             start = accumulators;
         }
     }
-    if (!start) { /* every source was removed: any row will do, the factor is NaN */
-        const void *row = (const char *)group.rows[0] + begin * size;
-        plan->kernels->fold(&row, &steps.pairs, 1, NULL, accumulators, n);
+    if (!start) { /* nothing counts: zeros will do, the factor is NaN */
+        memset(accumulators, 0, n * accumulator_size);
     } else if (start != accumulators) {
         plan->kernels->fold(NULL, NULL, 0, start, accumulators, n);
     }
@@ -295,7 +294,9 @@ void attnres_read_token(const struct attnres_plan *plan, size_t t)
     token.factor = rounded_to_accumulator(plan, 1.0 / fold.sum);
     if (attnres_fold_is_empty(&fold)) {
         token.factor = (double)NAN;
-        if (token.one_group && plan->count > 0) { /* all sources were removed: any row will do */
+        if (plan->count == 0) { /* an empty fold is finished: no row, so tiles of zeros */
+            token.one_group = 0;
+        } else if (token.one_group) { /* all sources were removed: any row will do */
             token.steps.rows[0] = group.rows[0];
             token.steps.count = 1;
         }

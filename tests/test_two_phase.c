@@ -81,9 +81,11 @@ static void accumulate(const folding *it, size_t begin, size_t end, size_t first
 {
     const size_t tokens = it->all.shape.tokens;
     attnres_per_source logits[QUERIES_MAX];
+    int wanted = 0;
     for (size_t i = 0; i < count; i++) {
         logits[i] = it->logits[first + i];
         if (logits[i].data) {
+            wanted = 1;
             logits[i].data = (double *)logits[i].data + begin * tokens;
         }
     }
@@ -96,7 +98,7 @@ static void accumulate(const folding *it, size_t begin, size_t end, size_t first
         .scale = it->all.args.scale,
         .bias = it->all.args.bias ? it->all.args.bias + begin : NULL,
         .states = it->states + first,
-        .logits = begin % 5 == 4 && !logits[0].data ? NULL : logits,
+        .logits = wanted ? logits : NULL,
     };
     must(attnres_accumulate(&it->all.shape, &args), "accumulate");
 }

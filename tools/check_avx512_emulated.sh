@@ -131,9 +131,11 @@ cd /tmp
 export ATTNRES_TEST_DATA='$source/tests' ATTNRES_PROGRAM='$build/attnres'
 export ATTNRES_TEST_QUICK=1 CK_TIMEOUT_MULTIPLIER=1000
 # The pipes make the output plain text: a terminal would be shown progress.
-told info '$build/attnres' info | \$busybox cat
-told check '$build/attnres' check | \$busybox cat
-$tests_command | \$busybox cat
+told info '$build/attnres' info | \$busybox tee info
+if \$busybox grep -q '^  *avx512  *built, usable' info; then
+    told check '$build/attnres' check | \$busybox cat
+    $tests_command | \$busybox cat
+fi
 exec >/dev/null 2>&1
 \$busybox sleep 2 # of the emulated clock, until the serial line has sent everything
 \$busybox poweroff -f
@@ -146,13 +148,15 @@ cp "$work/unpacked/usr/lib/ISOLINUX/isolinux.bin" \
     "$work/unpacked/usr/lib/syslinux/modules/bios/ldlinux.c32" "$disc/isolinux"
 cp "$work"/unpacked/boot/vmlinuz-* "$disc/vmlinuz"
 (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$disc/initrd"
-# Without clearcpuid the kernel finds Bochs 2.7's sizes for XSAVEC wrong and turns AVX off altogether.
+# noxsaves and clearcpuid: the kernel would find Bochs 2.7's sizes of compact XSAVE areas wrong and
+# turn all of AVX off.
 cat >"$disc/isolinux/isolinux.cfg" <<'END'
 default attnres
 prompt 0
 label attnres
  kernel /vmlinuz
- append initrd=/initrd console=ttyS0,115200 quiet nosmp mitigations=off random.trust_cpu=on clearcpuid=xsavec
+ initrd /initrd
+ append console=ttyS0,115200 quiet mitigations=off random.trust_cpu=on noxsaves clearcpuid=xsavec
 END
 xorriso -as mkisofs -quiet -o "$work/disc.iso" -b isolinux/isolinux.bin -c isolinux/boot.cat \
     -no-emul-boot -boot-load-size 4 -boot-info-table "$disc" >"$work/disc.log" 2>&1 ||
@@ -198,6 +202,7 @@ said()
 {
     grep -q "$1" "$work/output" || fail "$2"
 }
+said '^  *avx512  *built, usable' "the emulated machine cannot run the avx512 level"
 said '^status of check: ' "the emulated machine did not finish (limit: $minutes minutes)"
 for dtype in f32 f64 f16 bf16; do
     said "^avx512  *$dtype  *[1-9][0-9]* cases, 0 differences, " \
