@@ -5,6 +5,7 @@
  * the mix is made in tiles of columns, each of which scores the rows again. Slow, but the same
  * bits: the fold does not care where it is interrupted. */
 #include <math.h>
+#include <string.h>
 
 #include "convert.h"
 #include "read.h"
@@ -209,29 +210,28 @@ static void mix_token(const struct token *token, const struct attnres_mix *wante
     }
 }
 
+/* The lanes added up in halves, as every kernel folds them. */
+#define FOLD_LANES(lanes)                                                                          \
+    for (size_t distance = sizeof(lanes) / sizeof *(lanes) / 2; distance >= 1; distance /= 2) {    \
+        for (size_t j = 0; j < distance; j++) {                                                    \
+            (lanes)[j] += (lanes)[j + distance];                                                   \
+        }                                                                                          \
+    }
+
 /* 1 / sqrt(mean square + eps), rounded to the accumulator type, from the sums of the lanes. */
 static double norm_factor(const struct attnres_plan *plan, const void *lane_squares)
 {
     double lanes64[LANES_BYTES / sizeof(double)];
     float lanes32[LANES_BYTES / sizeof(float)];
-    double squares;
+
+    memcpy(lanes64, lane_squares, sizeof lanes64);
+    memcpy(lanes32, lane_squares, sizeof lanes32);
     if (is_double(plan)) {
-        memcpy(lanes64, lane_squares, sizeof lanes64);
-        for (int distance = LANES_BYTES / 16; distance >= 1; distance /= 2) {
-            for (int j = 0; j < distance; j++) {
-                lanes64[j] += lanes64[j + distance];
-            }
-        }
-        squares = lanes64[0];
+        FOLD_LANES(lanes64)
     } else {
-        memcpy(lanes32, lane_squares, sizeof lanes32);
-        for (int distance = LANES_BYTES / 8; distance >= 1; distance /= 2) {
-            for (int j = 0; j < distance; j++) {
-                lanes32[j] += lanes32[j + distance];
-            }
-        }
-        squares = (double)lanes32[0];
+        FOLD_LANES(lanes32)
     }
+    const double squares = is_double(plan) ? lanes64[0] : (double)lanes32[0];
     return rounded_to_accumulator(
         plan, 1.0 / sqrt(squares / (double)plan->shape->width + plan->norm_eps));
 }

@@ -71,7 +71,7 @@ attnres_status attnres_region_per_source(size_t sources, size_t tokens, attnres_
     size_t token_stride, source_stride, all_tokens, all_sources, last, bytes;
 
     *region = (struct attnres_region){0};
-    if (!entries->data) {
+    if (!entries->data || sources == 0) {
         return ATTNRES_OK;
     }
     if (entries->token_stride < 0 || entries->source_stride < 0) {

@@ -66,7 +66,7 @@ attnres_status attnres_region_rows(const attnres_shape *shape, attnres_dtype dty
 /* A vector of `length` elements; data NULL: an empty region. */
 struct attnres_region attnres_region_vector(attnres_dtype dtype, const void *data, size_t length);
 
-/* Everything between the first and the last entry; data NULL: an empty region. */
+/* Everything between the first and the last entry; empty without data or sources. */
 attnres_status attnres_region_per_source(size_t sources, size_t tokens, attnres_dtype dtype,
                                          const attnres_per_source *entries,
                                          struct attnres_region *region);
