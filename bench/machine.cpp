@@ -88,9 +88,23 @@ void find_caches(Machine &machine)
     }
 }
 
-int pin(int core)
+std::vector<int> allowed_cores(int first)
 {
-    core = core >= 0 ? core : sched_getcpu();
+    std::vector<int> cores = {first};
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        for (int core = 0; core < CPU_SETSIZE; core++) {
+            if (core != first && CPU_ISSET(static_cast<unsigned>(core), &set)) {
+                cores.push_back(core);
+            }
+        }
+    }
+    return cores;
+}
+
+void pin(int core)
+{
     cpu_set_t set;
     CPU_ZERO(&set);
     if (core < 0 || core >= CPU_SETSIZE) {
@@ -100,7 +114,6 @@ int pin(int core)
     if (sched_setaffinity(0, sizeof set, &set) != 0) {
         throw std::invalid_argument("cannot pin to core " + std::to_string(core));
     }
-    return core;
 }
 
 } // namespace
@@ -117,7 +130,9 @@ Machine look_at_machine(int core)
 {
     Machine machine;
     machine.cores = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-    machine.core = pin(core);
+    machine.core = core >= 0 ? core : sched_getcpu();
+    machine.allowed_cores = allowed_cores(machine.core);
+    pin(machine.core);
     char name[128];
     attnres_cli_cpu_name(name, sizeof name);
     machine.cpu = name;

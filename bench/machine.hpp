@@ -14,6 +14,7 @@ struct Machine {
     std::size_t cores = 0, memory_bytes = 0;
     std::size_t l1 = 0, l2 = 0, l3 = 0; // data bytes of one core's caches, 0 if unknown
     int core = -1;                      // the one this thread is pinned to
+    std::vector<int> allowed_cores;     // that one, then all others this process may use
 
     // "L1", "L2", "L3" or "DRAM": the smallest that holds these bytes.
     const char *regime(std::size_t bytes) const;

@@ -2,7 +2,10 @@
 //
 // Exit 0: all is well. 1: the numbers are bad (slower than the base, a level slower than the one
 // below, a rate that cannot be). 2: the program could not do what was asked.
+#include "compare.hpp"
 #include "context.hpp"
+#include "fit.hpp"
+#include "levels.hpp"
 #include "options.hpp"
 #include "results.hpp"
 #include "rows.hpp"
@@ -10,6 +13,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <sstream>
 
 #include <unistd.h>
 
@@ -66,24 +70,35 @@ int measure_and_report(Suite &suite, const Options &options)
     conditions.mhz_after = measured_mhz();
 
     const bool meaningless = options.smoke || options.emulated;
+    const std::vector<Fit> fits = fit_sweeps(suite, results);
+    describe_run(suite, results, conditions);
+    describe_fits(fits);
     print_table(suite, results);
+    print_fits(fits);
     if (!meaningless && !credible(results)) {
         return 1;
     }
     if (!options.out.empty()) {
-        describe_run(suite, results, conditions);
         write_json(options.out, results);
     }
-    return 0;
+    if (options.base.empty()) {
+        return 0;
+    }
+    std::stringstream stream;
+    write_json(stream, results);
+    return compare(read_recorded(options.base), read_recorded(stream, "this run")) > 0 ? 1 : 0;
 }
 
-int run(const Options &options)
+int measure(const Options &options)
 {
     require_release_build();
     require_writable(options.out);
     const Machine machine = look_at_machine(options.core);
     const Contenders contenders = find_contenders();
     Memory memory(options.huge_pages);
+    if (options.levels) {
+        return check_levels(contenders, memory) > 0 ? 1 : 0;
+    }
     Suite suite(machine, contenders, memory, options.filter);
     add_rows(suite, options);
     if (options.list) {
@@ -95,18 +110,28 @@ int run(const Options &options)
     return measure_and_report(suite, options);
 }
 
+int run(const Options &options)
+{
+    if (options.help) {
+        std::printf("%s", usage);
+        return 0;
+    }
+    if (!options.other.empty()) {
+        return compare(read_recorded(options.base), read_recorded(options.other)) > 0 ? 1 : 0;
+    }
+    if (!options.base.empty()) {
+        read_recorded(options.base); // an error now rather than after the measurement
+    }
+    return measure(options);
+}
+
 } // namespace
 } // namespace bench
 
 int main(int count, char **arguments)
 {
     try {
-        const bench::Options options = bench::parse_options(count, arguments);
-        if (options.help) {
-            std::printf("%s", bench::usage);
-            return 0;
-        }
-        return bench::run(options);
+        return bench::run(bench::parse_options(count, arguments));
     } catch (const std::exception &error) {
         std::fprintf(stderr, "attnres: %s\n", error.what());
         return 2;

@@ -62,7 +62,7 @@ void add_limits(const Measured &measured, const Index &index, Derived &derived)
     const Measured *fma = index.find(fma_roof_name(row.contender->level, row.type));
     if (fma != nullptr && row.operations > 0) {
         const double time = row.operations * fma->median / fma->row->operations;
-        derived.arithmetic_bytes_per_second = row.bytes() / (time / row.threads);
+        derived.arithmetic_bytes_per_second = row.bytes() / (time / std::max(1, row.threads));
         derived.limit_fraction =
             derived.bytes_per_second /
             std::min(derived.roof_bytes_per_second, derived.arithmetic_bytes_per_second);
@@ -111,7 +111,7 @@ void set_counters(Measured &measured, const Derived &derived)
         counters["operations_per_second"] = row.operations / measured.median;
     }
     counters["quartile_spread"] = measured.quartile_spread;
-    if (row.threads > 1) {
+    if (row.threads > 0) {
         counters["host_threads"] = row.threads;
     }
     if (derived.roof_fraction > 0) {
@@ -149,7 +149,7 @@ void judge_noise(const Index &index, Results &results)
     }
     double real = 0, cpu = 0;
     for (const Measured &measured : results.rows) {
-        if (measured.row->threads == 1) {
+        if (measured.row->threads == 0) {
             real += measured.real_seconds;
             cpu += measured.cpu_seconds;
         }
@@ -187,19 +187,24 @@ Results evaluate(std::vector<Measured> rows)
     return results;
 }
 
-void write_json(const std::string &path, const Results &results)
+void write_json(std::ostream &stream, const Results &results)
 {
-    const std::string unfinished = path + ".unfinished";
-    std::ofstream file(unfinished);
     benchmark::JSONReporter reporter;
-    reporter.SetOutputStream(&file);
-    reporter.SetErrorStream(&file);
+    reporter.SetOutputStream(&stream);
+    reporter.SetErrorStream(&stream);
     const benchmark::BenchmarkReporter::Context context;
     reporter.ReportContext(context);
     for (const Measured &measured : results.rows) {
         reporter.ReportRuns(measured.runs);
     }
     reporter.Finalize();
+}
+
+void write_json(const std::string &path, const Results &results)
+{
+    const std::string unfinished = path + ".unfinished";
+    std::ofstream file(unfinished);
+    write_json(file, results);
     file.close();
     if (!file || std::rename(unfinished.c_str(), path.c_str()) != 0) {
         std::remove(unfinished.c_str());

@@ -4,6 +4,7 @@
 #include "measure.hpp"
 
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,9 @@ struct Results {
 
 Results evaluate(std::vector<Measured> rows);
 
-// Google Benchmark's JSON. Throws if it cannot be written; then nothing is left behind.
+// Google Benchmark's JSON, with the context that was added. To a file: throws if that cannot be
+// written, and then nothing is left behind.
+void write_json(std::ostream &stream, const Results &results);
 void write_json(const std::string &path, const Results &results);
 
 } // namespace bench

@@ -2,6 +2,7 @@
 
 #include "build.h"
 #include "roof.h"
+#include "threads.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -87,16 +88,28 @@ Transfers transfers_of(Memory &memory, const Traffic &traffic, bool copying)
     return transfers;
 }
 
-Task make_pass(Memory &memory, const Traffic &traffic, bool copying, bool streams)
+Task make_pass(Suite &suite, const Traffic &traffic, bool copying, bool streams)
 {
-    auto transfers = std::make_shared<Transfers>(transfers_of(memory, traffic, copying));
+    const Transfers whole = transfers_of(suite.memory, traffic, copying);
     const auto loop = streams ? best_roof().streams : best_roof().sequential;
-    Task task;
-    task.run = [transfers, loop, bytes = traffic.bytes] {
-        std::uint64_t sum = loop(transfers->data(), transfers->size(), bytes);
-        benchmark::DoNotOptimize(sum);
-    };
-    return task;
+    const std::size_t token_bytes = traffic.bytes / traffic.tokens;
+    std::vector<Task> parts;
+    for (int i = 0; i < std::max(1, traffic.threads); i++) {
+        const auto [begin, end] = share(traffic.tokens, i, std::max(1, traffic.threads));
+        const std::size_t offset = begin * token_bytes, bytes = (end - begin) * token_bytes;
+        auto part = std::make_shared<Transfers>(whole);
+        for (roof_transfer &transfer : *part) {
+            transfer.from = static_cast<const std::byte *>(transfer.from) + offset;
+            transfer.to =
+                transfer.to == nullptr ? nullptr : static_cast<std::byte *>(transfer.to) + offset;
+        }
+        parts.emplace_back();
+        parts.back().run = [part, loop, bytes] {
+            std::uint64_t sum = loop(part->data(), part->size(), bytes);
+            benchmark::DoNotOptimize(sum);
+        };
+    }
+    return traffic.threads == 0 ? parts.front() : in_threads(suite.machine, parts);
 }
 
 const char *kernel_name(bool copying, bool streams)
@@ -111,7 +124,7 @@ attnres_dtype roof_dtype(attnres_dtype dtype)
     return dtype == ATTNRES_F16 ? ATTNRES_BF16 : dtype;
 }
 
-Row roof_row(Memory &memory, Traffic traffic, bool copying, bool streams)
+Row roof_row(Suite &suite, Traffic traffic, bool copying, bool streams)
 {
     traffic.dtype = roof_dtype(traffic.dtype);
     Row row;
@@ -127,8 +140,8 @@ Row roof_row(Memory &memory, Traffic traffic, bool copying, bool streams)
     row.input_bytes = placed_bytes(traffic.count, traffic.bytes, traffic.layout);
     row.output_bytes = placed_bytes(written, traffic.bytes, output_layout(traffic.layout));
     row.threads = traffic.threads;
-    row.make = [&memory, traffic, copying, streams](const Contender *) {
-        return make_pass(memory, traffic, copying, streams);
+    row.make = [&suite, traffic, copying, streams](const Contender *) {
+        return make_pass(suite, traffic, copying, streams);
     };
     return row;
 }
@@ -208,13 +221,13 @@ void set_traffic(Row &row, const Traffic &traffic, Against against)
     row.roofs = against == Against::read ? row.read_roofs : roof_names(traffic, true);
 }
 
-std::vector<Row> roofs_of(Memory &memory, const Row &row, const Traffic &traffic)
+std::vector<Row> roofs_of(Suite &suite, const Row &row, const Traffic &traffic)
 {
     std::vector<Row> roofs;
     for (const bool streams : {false, true}) {
-        roofs.push_back(roof_row(memory, traffic, false, streams));
+        roofs.push_back(roof_row(suite, traffic, false, streams));
         if (!traffic.copied.empty()) {
-            roofs.push_back(roof_row(memory, traffic, true, streams));
+            roofs.push_back(roof_row(suite, traffic, true, streams));
         }
     }
     roofs.push_back(fma_roof(row.contender->level, row.type));

@@ -14,7 +14,8 @@ struct Traffic {
     std::size_t bytes; // of each
     Layout layout;
     std::vector<std::size_t> copied; // per row set written: which of the read ones goes there
-    int threads = 1;
+    int threads = 0;
+    std::size_t tokens = 1; // that threads share
 };
 
 // The rows are "roof_read" (all row sets are read, one after the other), "roof_copy" (the copied
@@ -32,6 +33,6 @@ const char *roof_level();
 // A row is measured against the plain read (in proportion to its bytes) or against the copy.
 enum class Against { read, copy };
 void set_traffic(Row &row, const Traffic &traffic, Against against);
-std::vector<Row> roofs_of(Memory &memory, const Row &row, const Traffic &traffic);
+std::vector<Row> roofs_of(Suite &suite, const Row &row, const Traffic &traffic);
 
 } // namespace bench

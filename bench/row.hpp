@@ -47,8 +47,9 @@ struct Row {
 
     std::vector<std::string> roofs;      // names of the rows of which the faster is its roof
     std::vector<std::string> read_roofs; // plain reads of the same bytes: nothing is faster
-    std::string sweep;                   // which sweep it is a point of, if any
-    int threads = 1;
+    std::vector<std::string> sweeps;     // which sweeps it is a point of
+    bool in_table = true;                // not only a point of a sweep
+    int threads = 0; // of the host, that share the tokens; 0: it is not about threads
 
     std::string name() const
     {

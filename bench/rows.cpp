@@ -33,11 +33,20 @@ void add_noise_rows(Suite &suite)
     }
 }
 
+// Seconds per read: for --full.
+bool takes_too_long(const Contender &contender, const ReadShape &shape)
+{
+    return shape.dtype == ATTNRES_F64 && shape.tokens > 16 && contender.ours &&
+           contender.level == ATTNRES_LEVEL_SCALAR;
+}
+
 void add_contender(Suite &suite, const Contender &contender)
 {
     for (const attnres_dtype dtype : dtypes) {
         for (const ReadShape &shape : read_shapes(dtype)) {
-            add_read(suite, contender, shape);
+            if (!takes_too_long(contender, shape)) {
+                add_read(suite, contender, shape);
+            }
         }
     }
     // Kimi Linear: 54 sublayers, 6 to a block.
@@ -49,6 +58,15 @@ void add_contender(Suite &suite, const Contender &contender)
         add_score(suite, contender, {dtype, 1, 7168, 9});
         add_mix(suite, contender, {dtype, 1, 7168, 9});
         add_normalize(suite, contender, {dtype, 1, 7168, 1});
+    }
+    for (const std::size_t tokens : {std::size_t{1}, std::size_t{512}}) {
+        for (const Steps steps : {Steps::fused, Steps::apart, Steps::bare}) {
+            add_fused(suite, contender, {ATTNRES_BF16, tokens, 7168, 9}, steps);
+        }
+    }
+    if (contender.level != ATTNRES_LEVEL_SCALAR) { /* seconds per call there */
+        add_queries(suite, contender, {ATTNRES_BF16, 512, 7168, 8}, true);
+        add_queries(suite, contender, {ATTNRES_BF16, 512, 7168, 8}, false);
     }
     add_k3_token(suite, contender, Queries::own);
     add_k3_token(suite, contender, Queries::one);

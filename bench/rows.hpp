@@ -12,7 +12,7 @@ struct ReadShape {
     Layout layout = {};
     std::string extra = {}; // appended to the shape: "/offset:68"
     std::string sweep = {};
-    int threads = 1;
+    int threads = 0; // 0: on this thread, no others around
 };
 
 struct BlockShape {
@@ -39,6 +39,13 @@ void add_normalize(Suite &suite, const Contender &contender, const ReadShape &sh
 // rows_k3.cpp: all reads of one token of Kimi K3, each with its own query, or all with one.
 enum class Queries { own, one };
 void add_k3_token(Suite &suite, const Contender &contender, Queries queries);
+
+// rows_fused.cpp: delta, read, push and norm in one call, apart, and the read alone.
+enum class Steps { fused, apart, bare };
+void add_fused(Suite &suite, const Contender &contender, const ReadShape &shape, Steps steps);
+
+// rows_queries.cpp: 24 queries over one bank, in one sweep or as single reads.
+void add_queries(Suite &suite, const Contender &contender, const ReadShape &shape, bool sweep);
 
 // rows.cpp: what runs by default, and what --full adds.
 void add_default_rows(Suite &suite);

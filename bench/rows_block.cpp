@@ -130,12 +130,15 @@ void add_block(Suite &suite, const Contender &contender, const BlockShape &shape
         row.operations += 3 * elements * static_cast<double>(sum_count(shape) + 1);
         row.query_elements = shape.width;
     }
-    row.sweep = shape.sweep;
+    if (!shape.sweep.empty()) {
+        row.sweeps = {shape.sweep};
+        row.in_table = false;
+    }
     Memory &memory = suite.memory;
     row.make = [&memory, shape, reading](const Contender *who) {
         return reading ? make_read(memory, *who, shape) : make_sum(memory, *who, shape);
     };
-    const auto roofs = roofs_of(memory, row, traffic);
+    const auto roofs = roofs_of(suite, row, traffic);
     suite.add(std::move(row), roofs);
 }
 

@@ -80,7 +80,7 @@ void add_k3_token(Suite &suite, const Contender &contender, Queries queries)
         task.results = {{ATTNRES_BF16, call->reads[0].retrieved.data, width}};
         return task;
     };
-    const auto roofs = roofs_of(memory, row, traffic);
+    const auto roofs = roofs_of(suite, row, traffic);
     suite.add(std::move(row), roofs);
 }
 

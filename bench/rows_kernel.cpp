@@ -151,7 +151,7 @@ void add_kernel(Suite &suite, const Contender &contender, const ReadShape &shape
         who->activate(); // the table is that of the level that is set
         return make(memory, who->api.kernels(shape.dtype), shape);
     };
-    const auto roofs = roofs_of(memory, row, traffic);
+    const auto roofs = roofs_of(suite, row, traffic);
     suite.add(std::move(row), roofs);
 }
 

@@ -1,5 +1,6 @@
 #include "roofs.hpp"
 #include "rows.hpp"
+#include "threads.hpp"
 
 #include <numeric>
 #include <random>
@@ -31,6 +32,7 @@ Traffic read_traffic(const ReadShape &shape)
     traffic.layout = shape.layout;
     traffic.copied = {shape.sources - 1};
     traffic.threads = shape.threads;
+    traffic.tokens = shape.tokens;
     return traffic;
 }
 
@@ -50,17 +52,7 @@ std::shared_ptr<ReadCall> make_call(Memory &memory, const ReadShape &shape)
     return call;
 }
 
-Task make_read(Memory &memory, const Contender &contender, const ReadShape &shape)
-{
-    const auto call = make_call(memory, shape);
-    const auto read = contender.api.read;
-    Task task;
-    task.run = [call, read] { require_ok(read(&call->shape, &call->args), "read"); };
-    task.results = {{shape.dtype, call->args.retrieved.data, shape.tokens * shape.width}};
-    return task;
-}
-
-// The rows of token t of every row set, as a call of its own.
+// The rows from token t on of every row set, as a call of its own.
 void move_to_token(ReadCall &call, const ReadCall &whole, std::size_t t)
 {
     const std::size_t bytes = t * call.shape.width * attnres_dtype_size(call.shape.dtype);
@@ -70,11 +62,44 @@ void move_to_token(ReadCall &call, const ReadCall &whole, std::size_t t)
     call.args.retrieved.data = static_cast<std::byte *>(whole.args.retrieved.data) + bytes;
 }
 
+std::shared_ptr<ReadCall> part_of(const std::shared_ptr<ReadCall> &whole)
+{
+    auto part = std::make_shared<ReadCall>(*whole);
+    part->args.sources = part->sources.data();
+    return part;
+}
+
+Task read_task(const Contender &contender, const std::shared_ptr<ReadCall> &call)
+{
+    const auto read = contender.api.read;
+    Task task;
+    task.run = [call, read] { require_ok(read(&call->shape, &call->args), "read"); };
+    task.results = {
+        {call->shape.dtype, call->args.retrieved.data, call->shape.tokens * call->shape.width}};
+    return task;
+}
+
+Task make_read(Suite &suite, const Contender &contender, const ReadShape &shape)
+{
+    const auto whole = make_call(suite.memory, shape);
+    if (shape.threads == 0) {
+        return read_task(contender, whole);
+    }
+    std::vector<Task> parts;
+    for (int i = 0; i < shape.threads; i++) {
+        const auto part = part_of(whole);
+        const auto [begin, end] = share(shape.tokens, i, shape.threads);
+        move_to_token(*part, *whole, begin);
+        part->shape.tokens = end - begin;
+        parts.push_back(read_task(contender, part));
+    }
+    return in_threads(suite.machine, parts);
+}
+
 Task make_cold(Memory &memory, const Contender &contender, const ReadShape &shape)
 {
     const auto whole = make_call(memory, shape);
-    const auto call = std::make_shared<ReadCall>(*whole);
-    call->args.sources = call->sources.data();
+    const auto call = part_of(whole);
     call->shape.tokens = 1;
     auto order = std::make_shared<std::vector<std::size_t>>(shape.tokens);
     std::iota(order->begin(), order->end(), std::size_t{0});
@@ -105,7 +130,10 @@ Row read_row(const Contender &contender, const ReadShape &shape, const std::stri
     row.operations = read_operations(shape);
     row.query_elements = shape.width;
     row.working_set += shape.width * attnres_dtype_size(attnres_dtype_accumulator(shape.dtype));
-    row.sweep = shape.sweep;
+    if (!shape.sweep.empty()) {
+        row.sweeps = {shape.sweep};
+        row.in_table = false;
+    }
     return row;
 }
 
@@ -131,9 +159,8 @@ void add_read(Suite &suite, const Contender &contender, const ReadShape &shape,
         return;
     }
     Row row = read_row(contender, shape, kernel);
-    Memory &memory = suite.memory;
-    row.make = [&memory, shape](const Contender *who) { return make_read(memory, *who, shape); };
-    const auto roofs = roofs_of(memory, row, read_traffic(shape));
+    row.make = [&suite, shape](const Contender *who) { return make_read(suite, *who, shape); };
+    const auto roofs = roofs_of(suite, row, read_traffic(shape));
     suite.add(std::move(row), roofs);
 }
 
@@ -145,7 +172,7 @@ void add_read_cold(Suite &suite, const Contender &contender, const ReadShape &sh
     Row row = read_row(contender, shape, "read_cold");
     Memory &memory = suite.memory;
     row.make = [&memory, shape](const Contender *who) { return make_cold(memory, *who, shape); };
-    const auto roofs = roofs_of(memory, row, read_traffic(shape));
+    const auto roofs = roofs_of(suite, row, read_traffic(shape));
     // One call reads one token.
     row.bytes_read /= static_cast<double>(shape.tokens);
     row.bytes_written /= static_cast<double>(shape.tokens);

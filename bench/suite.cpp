@@ -46,7 +46,13 @@ const Row *Suite::find(const std::string &name) const
 
 void Suite::insert(Row row)
 {
-    if (find(row.name()) != nullptr) {
+    const auto found = std::find_if(rows_.begin(), rows_.end(), [&row](const auto &other) {
+        return other->name() == row.name();
+    });
+    if (found != rows_.end()) {
+        Row &same = **found;
+        same.in_table = same.in_table || row.in_table;
+        same.sweeps.insert(same.sweeps.end(), row.sweeps.begin(), row.sweeps.end());
         return;
     }
     memory.reserve(row.type, row.input_bytes, row.output_bytes);
@@ -66,6 +72,7 @@ void Suite::add(Row row, std::vector<Row> roofs)
         return;
     }
     for (Row &roof : roofs) {
+        roof.in_table = row.in_table;
         insert(std::move(roof));
     }
     insert(std::move(row));

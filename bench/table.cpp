@@ -129,7 +129,7 @@ void print_roofs(const Suite &suite, const Results &results)
     for (std::size_t i = 0; i < results.rows.size(); i++) {
         const Row &row = *results.rows[i].row;
         const auto kernel = std::find(kernels.begin(), kernels.end(), row.kernel);
-        if (kernel == kernels.end() || !row.sweep.empty()) {
+        if (kernel == kernels.end() || !row.in_table) {
             continue;
         }
         const auto [at, is_new] = line_of.emplace(row.dtype + row.shape, lines.size());
@@ -184,7 +184,8 @@ void print_table(const Suite &suite, const Results &results)
     }
     for (std::size_t i = 0; i < results.rows.size(); i++) {
         const Row &row = *results.rows[i].row;
-        if (row.contender != nullptr && row.contender->ours && row.kernel.rfind("aa_", 0) != 0) {
+        if (row.contender != nullptr && row.contender->ours && row.in_table &&
+            row.kernel.rfind("aa_", 0) != 0) {
             lines.push_back(cells_of(suite, results.rows[i], results.derived[i], peers));
         }
     }

@@ -4,10 +4,14 @@
 #ifndef ATTNRES_TESTS_REAL_H
 #define ATTNRES_TESTS_REAL_H
 
+#include <float.h>
+
 #if defined(__SIZEOF_FLOAT128__)
 __extension__ typedef __float128 real;
+#define REAL_BITS 113
 #else
 typedef long double real;
+#define REAL_BITS LDBL_MANT_DIG
 #endif
 
 /* |error| below 2^-60 relative in any case, below 2^-100 with 113 bits. */

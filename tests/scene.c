@@ -100,9 +100,3 @@ void scene_check(const scene *it, const char *what)
 {
     elements_check(it->shape.dtype, it->memory, it->expected, it->capacity, "%s", what);
 }
-
-void scene_check_untouched(const scene *it, const char *what)
-{
-    const size_t bytes = it->capacity * attnres_dtype_size(it->shape.dtype);
-    ck_assert_msg(memcmp(it->memory, it->before, bytes) == 0, "%s: something was written", what);
-}

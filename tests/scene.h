@@ -45,7 +45,4 @@ void scene_restore(scene *it);
 /* Fails the test if it holds anything else than expected. */
 void scene_check(const scene *it, const char *what);
 
-/* Fails the test if it holds anything else than before. */
-void scene_check_untouched(const scene *it, const char *what);
-
 #endif

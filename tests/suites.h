@@ -9,6 +9,7 @@
  */
 #if ATTNRES_TESTS_FILES
 #define ATTNRES_FILE_SUITES(S)                                                                     \
+    S(golden)                                                                                      \
     S(safetensors)                                                                                 \
     S(cli)
 #else
@@ -26,6 +27,10 @@
     S(wide)                                                                                        \
     S(steps)                                                                                       \
     S(overlap)                                                                                     \
+    S(errors)                                                                                      \
+    S(query)                                                                                       \
+    S(layout)                                                                                      \
+    S(environment)                                                                                 \
     S(guard)                                                                                       \
     S(emulated)                                                                                    \
     S(contract)                                                                                    \

@@ -156,6 +156,7 @@ static void check_against_apart(const arena *it, place moved)
     const size_t size = attnres_dtype_size(it->dtype);
     arena apart;
     open_arena(&apart, it->dtype, it->args.resume != NULL);
+    apart.args.norm_policy = it->args.norm_policy;
     ck_assert_int_eq(run(&apart), ATTNRES_OK);
     const attnres_rows_out found[] = {it->args.prefix_out, it->args.push, it->args.retrieved,
                                       it->args.normed};
@@ -182,11 +183,11 @@ static void check_refused(arena *it, const char *how, const char *output, const 
     free(before);
 }
 
-/* _i is dtype, and with or without a state. */
+/* _i is dtype, with or without a state, and the norm's policy. */
 START_TEST(outputs_on_inputs)
 {
     const attnres_dtype dtype = elements_dtype(_i % ELEMENTS_DTYPES);
-    const int with_state = _i / ELEMENTS_DTYPES;
+    const int with_state = _i / ELEMENTS_DTYPES % 2;
     const size_t size = attnres_dtype_size(dtype);
     for (place output = PREFIX_OUT; output < PLACES; output++) {
         for (place input = SOURCE_FIRST; input < INPUTS_END; input++) {
@@ -195,6 +196,7 @@ START_TEST(outputs_on_inputs)
                 continue;
             }
             open_arena(&it, dtype, with_state);
+            it.args.norm_policy = (attnres_norm_policy)(_i / ELEMENTS_DTYPES / 2);
             aim(&it, output, slot(&it, input), STRIDE);
             if (may_be_same(output, input)) {
                 ck_assert_msg(run(&it) == ATTNRES_OK, "%s on %s", names[output], names[input]);
@@ -363,7 +365,7 @@ Suite *overlap_suite(void)
     TCase *read = tcase_create("read");
     tcase_add_checked_fixture(read, levels_save, levels_restore);
     tcase_set_timeout(read, 60);
-    tcase_add_loop_test(read, outputs_on_inputs, 0, 2 * ELEMENTS_DTYPES);
+    tcase_add_loop_test(read, outputs_on_inputs, 0, 4 * ELEMENTS_DTYPES);
     tcase_add_loop_test(read, outputs_on_outputs, 0, ELEMENTS_DTYPES);
     tcase_add_test(read, many_sources_forbid_results_on_sources);
     tcase_add_loop_test(read, interleaved_rows_are_apart, 0, ELEMENTS_DTYPES * levels_count());

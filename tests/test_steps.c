@@ -333,36 +333,6 @@ START_TEST(fold_goes_on_from_a_state)
 }
 END_TEST
 
-/* ---- Query --------------------------------------------------------------------------------- */
-
-/* Products rounded once to the accumulator, from every pair of dtypes. _i is the sources' dtype. */
-START_TEST(query_is_gain_times_projection)
-{
-    const attnres_dtype dtype = elements_dtype(_i), accumulator = attnres_dtype_accumulator(dtype);
-    double projection[37], gain[37], query[37], expected[37]; /* of any dtype */
-    uint64_t stream = inputs_stream(39, (uint64_t)_i, 0);
-    for (int n = 0; n < ELEMENTS_DTYPES * ELEMENTS_DTYPES * INPUTS_KINDS; n++) {
-        const attnres_vector left = {elements_dtype(n % 4), projection, 37};
-        const attnres_vector right = {elements_dtype(n / 4 % 4), gain, 37};
-        const inputs_kind kind = (inputs_kind)(n / 16);
-        inputs_fill(left.dtype, kind, &stream, projection, 37);
-        inputs_fill(right.dtype, kind, &stream, gain, 37);
-        for (size_t i = 0; i < 37; i++) {
-            const double product =
-                elements_get(left.dtype, projection, i) * elements_get(right.dtype, gain, i);
-            elements_set(accumulator, expected, i, product);
-        }
-        ck_assert_int_eq(attnres_make_query(dtype, 37, &left, &right, query), ATTNRES_OK);
-        elements_check(accumulator, query, expected, 37, "pair %d", n);
-        for (size_t i = 0; i < 37; i++) {
-            elements_set(accumulator, expected, i, elements_get(left.dtype, projection, i));
-        }
-        ck_assert_int_eq(attnres_make_query(dtype, 37, &left, NULL, query), ATTNRES_OK);
-        elements_check(accumulator, query, expected, 37, "projection alone, pair %d", n);
-    }
-}
-END_TEST
-
 Suite *steps_suite(void)
 {
     Suite *suite = suite_create("steps");
@@ -375,7 +345,6 @@ Suite *steps_suite(void)
     tcase_add_loop_test(steps, results_do_not_depend_on_each_other, 0, all);
     tcase_add_loop_test(steps, policies_of_the_norm, 0, all);
     tcase_add_loop_test(steps, fold_goes_on_from_a_state, 0, all);
-    tcase_add_loop_test(steps, query_is_gain_times_projection, 0, ELEMENTS_DTYPES);
     suite_add_tcase(suite, steps);
     return suite;
 }

@@ -194,7 +194,7 @@ static void vary_options(folding *it, uint64_t *stream)
 
 static void check_folding(problem_size size, size_t banked, size_t queries, uint64_t number)
 {
-    uint64_t stream = inputs_stream(41, number, (uint64_t)size.dtype);
+    uint64_t stream = inputs_stream(61, number, (uint64_t)size.dtype);
     folding *it = allocate(1, sizeof *it);
     char what[128];
     open_folding(it, size, banked, queries, &stream);
@@ -296,7 +296,7 @@ START_TEST(states_are_the_contracts)
 {
     levels_use(_i / ELEMENTS_DTYPES);
     for (size_t n = 0; n < 40; n++) {
-        uint64_t stream = inputs_stream(42, n, (uint64_t)_i);
+        uint64_t stream = inputs_stream(62, n, (uint64_t)_i);
         const problem_size size = {.dtype = elements_dtype(_i % ELEMENTS_DTYPES),
                                    .tokens = 2,
                                    .width = 1 + n * 7 % 80,
