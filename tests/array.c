@@ -80,8 +80,8 @@ static int gaps_are_untouched(const array *it)
     const size_t size = attnres_dtype_size(it->dtype);
     for (size_t r = 0; r + 1 < it->rows; r++) {
         const size_t begin = (r * it->stride + it->width) * size;
-        if (memcmp(it->memory.data + begin, it->before + begin,
-                   (it->stride - it->width) * size) != 0) {
+        if (memcmp(it->memory.data + begin, it->before + begin, (it->stride - it->width) * size) !=
+            0) {
             return 0;
         }
     }

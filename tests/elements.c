@@ -175,8 +175,7 @@ size_t elements_compare(attnres_dtype dtype, const void *a, const void *b, size_
     }
     for (size_t i = 0; i < count; i++) {
         const int same = elements_bits(dtype, a, i) == elements_bits(dtype, b, i);
-        if (!same &&
-            !(isnan(elements_get(dtype, a, i)) && isnan(elements_get(dtype, b, i)))) {
+        if (!same && !(isnan(elements_get(dtype, a, i)) && isnan(elements_get(dtype, b, i)))) {
             return i;
         }
     }

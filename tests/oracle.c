@@ -80,8 +80,8 @@ static void find_logit(oracle *judge, size_t s)
     const real small = total.magnitude > 0 ? (real)in->width * underflow(in->dtype) / rms : 0;
     judge->logits[s] = logit * scale + (in->bias ? (real)in->bias[s] : 0);
     judge->logit_bounds[s] =
-        real_abs(scale) * (chain(in, total, mean) * roundoff(in->dtype) * (size + real_abs(logit)) +
-                           small) +
+        real_abs(scale) *
+            (chain(in, total, mean) * roundoff(in->dtype) * (size + real_abs(logit)) + small) +
         4 * (real)0x1p-53 * (real_abs(judge->logits[s]) + real_abs(logit * scale));
 }
 
@@ -169,8 +169,7 @@ static void find_mix(oracle *judge, size_t i)
     }
     judge->mix[i] = mix;
     judge->magnitudes[i] = magnitude;
-    judge->mix_bounds[i] =
-        (bound + judge->fold_factor * eps * magnitude + absolute) * (real)1.01;
+    judge->mix_bounds[i] = (bound + judge->fold_factor * eps * magnitude + absolute) * (real)1.01;
 }
 
 /* y = v / rms(v) * gain; v is off by b_i (and half an ulp, if it is rounded first). */
@@ -190,8 +189,7 @@ static void find_normed(oracle *judge)
     const real rms = real_sqrt(mean), u = roundoff(in->dtype);
     const sums none = {squares, 0, 0};
     /* Relative error of the root: by Minkowski's inequality, and by its own roundings. */
-    const real relative =
-        real_sqrt(bounds / (real)in->width) / rms + (chain(in, none, 1) + 4) * u;
+    const real relative = real_sqrt(bounds / (real)in->width) / rms + (chain(in, none, 1) + 4) * u;
     for (size_t i = 0; i < in->width; i++) {
         const real gain = in->norm_gain ? accumulator(in, in->norm_gain, i) : 1;
         judge->normed[i] = judge->mix[i] / rms * gain;
@@ -338,8 +336,7 @@ double oracle_sum(attnres_dtype dtype, const void *const *rows, size_t count, si
             magnitude += real_abs(at(dtype, rows[r], i));
         }
         const real bound = (real)(count - 1) * roundoff(dtype) * magnitude * (real)1.01;
-        worst = real_max(
-            worst, ratio(if_16_bit(dtype), elements_get(dtype, sum, i), exact, bound));
+        worst = real_max(worst, ratio(if_16_bit(dtype), elements_get(dtype, sum, i), exact, bound));
     }
     return (double)worst;
 }

@@ -10,8 +10,8 @@
  *            is the error of the dot product, the second that of the mean square.
  *            (f64, wide path: one plain sum, k = width + 2. The oracle says whether that can be.)
  *   weights  with f_s = e_s + (2m + 2) * 2^-53 * max |logit|, for the differences of logits:
- *            d_s = w_s * max(exp(f_s) / sum_t w_t exp(-f_t) - 1, 1 - exp(-f_s) / sum_t w_t exp(f_t)),
- *            about w_s * (f_s + sum_t w_t f_t); + w_s * 3 * (S + 1) * 2^-53, then half an ulp
+ *            d_s = w_s * max(exp(f_s) / sum_t w_t exp(-f_t) - 1, 1 - exp(-f_s) / sum_t w_t
+ * exp(f_t)), about w_s * (f_s + sum_t w_t f_t); + w_s * 3 * (S + 1) * 2^-53, then half an ulp
  *   result   sum_s d_s |x_s|                                          from the logits
  *            + c * eps(A) * sum_s w_s |x_s|                           from the fold
  *            + what underflow costs, then, for f16 and bf16, half an ulp of the dtype

@@ -20,8 +20,8 @@ typedef struct problem_size {
 typedef struct problem {
     attnres_shape shape;
     size_t count;
-    size_t stride;     /* of the sources' rows, larger than the width; the gaps hold NaN */
-    void *memory;      /* of the sources, [count][tokens] rows */
+    size_t stride; /* of the sources' rows, larger than the width; the gaps hold NaN */
+    void *memory;  /* of the sources, [count][tokens] rows */
     attnres_rows *sources;
     const void **rows; /* [count], of the token that problem_reading was asked for */
     void *query, *gain;

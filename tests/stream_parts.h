@@ -6,5 +6,6 @@
 
 TCase *stream_bytes_case(void);
 TCase *stream_misuse_case(void);
+TCase *stream_setup_case(void);
 
 #endif

@@ -96,8 +96,8 @@ static void check_sum(const stack *it, size_t b, size_t begin, size_t end, int b
     for (size_t t = 0; t < it->shape.tokens; t++) {
         const void *found = elements_at(dtype, it->sources[b + 1].data, t * width);
         for (size_t i = begin; i < end; i++) {
-            rows[i - begin] = elements_at(dtype, it->memory,
-                                          ((i + 1) * it->shape.tokens + t) * width);
+            rows[i - begin] =
+                elements_at(dtype, it->memory, ((i + 1) * it->shape.tokens + t) * width);
         }
         plain_sum(dtype, rows, end - begin, width, expected);
         elements_check(dtype, found, expected, width, "layers %zu to %zu, token %zu", begin, end,
@@ -124,9 +124,10 @@ static void check_sums(const stack *it, int bounded)
 START_TEST(sources_are_counted)
 {
     static const size_t counts[][3] = {
-        {0, 1, 1},  {0, 5, 1}, {1, 1, 2},   {1, 5, 2},    {5, 5, 2},         {6, 5, 3},
-        {10, 5, 3}, {7, 3, 4}, {54, 6, 10}, {93, 12, 9},  {12, SIZE_MAX, 2}, {SIZE_MAX, SIZE_MAX, 2},
-        {4, 1, 5},  {0, 0, 0}, {9, 0, 0},   {186, 24, 9},
+        {0, 1, 1},   {0, 5, 1},   {1, 1, 2},         {1, 5, 2},
+        {5, 5, 2},   {6, 5, 3},   {10, 5, 3},        {7, 3, 4},
+        {54, 6, 10}, {93, 12, 9}, {12, SIZE_MAX, 2}, {SIZE_MAX, SIZE_MAX, 2},
+        {4, 1, 5},   {0, 0, 0},   {9, 0, 0},         {186, 24, 9},
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         ck_assert_uint_eq(attnres_source_count(counts[i][0], counts[i][1]), counts[i][2]);

@@ -41,10 +41,7 @@ typedef struct machine {
 static const machine machines[] = {
     {"no CPUID leaf 1", {0, 0xffffffff, 0xffffffff, 0xff}, 0, ATTNRES_LEVEL_SCALAR},
     {"Nehalem", {0xb, 0x009ce3bd, 0, 0}, 0, ATTNRES_LEVEL_SCALAR},
-    {"Sandy Bridge",
-     {0xd, 0x1fbae3bf, 0, 0x7},
-     ATTNRES_FEATURE(AVX) | YMM,
-     ATTNRES_LEVEL_SCALAR},
+    {"Sandy Bridge", {0xd, 0x1fbae3bf, 0, 0x7}, ATTNRES_FEATURE(AVX) | YMM, ATTNRES_LEVEL_SCALAR},
     {"Ivy Bridge",
      {0xd, 0x7fbae3ff, 0x00000281, 0x7},
      ATTNRES_FEATURE(AVX) | ATTNRES_FEATURE(F16C) | YMM,

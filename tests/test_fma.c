@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { LANES_F32 = 32, LANES_F64 = 16, RECIPES = 8 };
+enum { LANES_F32 = 32, LANES_F64 = 16, RECIPES = 9 };
 
 typedef struct triple {
     double a, b, c;
@@ -58,15 +58,23 @@ static triple half_way_product(attnres_dtype dtype, uint64_t *stream)
     return t;
 }
 
-/* c is large, the product lies around half a unit of its last place. */
-static triple half_way_sum(attnres_dtype dtype, uint64_t *stream)
+/* c is large, the product lies around half a unit of its last place: at it, one step of a factor
+ * beside it, or (1 + x)(1 - x) so close to it that a wider sum does not see the difference. */
+static triple half_way_sum(attnres_dtype dtype, uint64_t *stream, int exponent)
 {
     const int precision = elements_format_of(dtype).precision;
-    const int exponent = middle(dtype, stream);
     const double c = ldexp(odd(stream, precision) - (double)(inputs_next(stream) % 2), exponent);
-    const double off = (double)((int)inputs_pick(stream, 3) - 1);
-    const triple t = {ldexp(1 + off * ldexp(1, 1 - precision), exponent - 1),
-                      sign(stream) * (1 + 2 * (double)inputs_pick(stream, 3)), sign(stream) * c};
+    const double odd_steps = 1 + 2 * (double)inputs_pick(stream, 3);
+    double off = ldexp((double)((int)inputs_pick(stream, 3) - 1), 1 - precision);
+    triple t = {1 + off, sign(stream) * odd_steps, sign(stream) * c};
+    if (inputs_next(stream) % 2) {
+        off = ldexp(1, 1 - precision + (int)inputs_pick(stream, (size_t)precision / 2));
+        t.a = 1 + off;
+        t.b = copysign(1 - off, t.b);
+    }
+    /* Each factor takes its half of the exponent, so that neither is too small. */
+    t.a = ldexp(t.a, (exponent - 1) / 2);
+    t.b = ldexp(t.b, exponent - 1 - (exponent - 1) / 2);
     return t;
 }
 
@@ -82,18 +90,30 @@ static triple cancellation(attnres_dtype dtype, uint64_t *stream)
     return t;
 }
 
-/* Results around the smallest normal number and below. */
+/* Results around the smallest normal number and below, where fewer bits are kept. */
 static triple underflowing(attnres_dtype dtype, uint64_t *stream)
 {
     const elements_format format = elements_format_of(dtype);
+    const int last = format.smallest - format.precision + 1;
     const int shift = (int)inputs_pick(stream, (size_t)(format.largest - format.precision));
     const int bits = 1 + (int)inputs_pick(stream, (size_t)format.precision);
+    if (inputs_next(stream) % 2) { /* half-way between subnormals */
+        triple t = half_way_sum(dtype, stream, last);
+        t.c = ldexp(t.c, -(int)inputs_pick(stream, (size_t)format.precision));
+        return t;
+    }
     triple t = {odd(stream, bits) * ldexp(1, -shift), odd(stream, format.precision), 0};
-    const int last = format.smallest - format.precision;
-    t.b = sign(stream) * ldexp(t.b, last + shift - bits - (int)inputs_pick(stream, 4));
-    t.c = sign(stream) * ldexp((double)inputs_pick(stream, 64), last + 1);
-    t.a = rounded(dtype, t.a);
-    t.b = rounded(dtype, t.b);
+    t.b = sign(stream) * ldexp(t.b, last - 1 + shift - bits - (int)inputs_pick(stream, 4));
+    t.c = sign(stream) * ldexp((double)inputs_pick(stream, 64), last);
+    return t;
+}
+
+/* Signs of zeros. */
+static triple zeros(uint64_t *stream)
+{
+    static const double values[] = {0, -0.0, 1, -1, 0.75};
+    const triple t = {values[inputs_pick(stream, 5)], values[inputs_pick(stream, 5)],
+                      values[inputs_pick(stream, 5)]};
     return t;
 }
 
@@ -130,7 +150,7 @@ static triple make(attnres_dtype dtype, int recipe, uint64_t *stream)
         t = half_way_product(dtype, stream);
         break;
     case 2:
-        t = half_way_sum(dtype, stream);
+        t = half_way_sum(dtype, stream, middle(dtype, stream));
         break;
     case 3:
         t = cancellation(dtype, stream);
@@ -144,6 +164,9 @@ static triple make(attnres_dtype dtype, int recipe, uint64_t *stream)
     case 6: /* as while scoring: a sum that grows by squares */
         t.b = t.a;
         t.c = fabs(t.c) * 100;
+        break;
+    case 7:
+        t = zeros(stream);
         break;
     default:
         break;
@@ -231,8 +254,8 @@ START_TEST(f64_is_fused_at_its_bounds)
         for (int j = 0; j < LANES_F64; j++) {
             a[j] = ldexp(inputs_uniform(&stream, 1, 2), exponents[n % count]);
             b[j] = ldexp(inputs_uniform(&stream, 1, 2), exponents[n / count % count]);
-            c[j] = ldexp(sign(&stream) * inputs_uniform(&stream, 1, 2),
-                         exponents[n / count / count]);
+            c[j] =
+                ldexp(sign(&stream) * inputs_uniform(&stream, 1, 2), exponents[n / count / count]);
             before[j] = c[j];
         }
         attnres_fma_f64(a, b, c);

@@ -377,8 +377,7 @@ Suite *kernels_suite(void)
     Suite *suite = suite_create("kernels");
     TCase *alone = tcase_create("alone");
     tcase_set_timeout(alone, 120);
-    tcase_add_loop_test(alone, kernels_keep_to_themselves, 0,
-                        ELEMENTS_DTYPES * 2 * levels_count());
+    tcase_add_loop_test(alone, kernels_keep_to_themselves, 0, ELEMENTS_DTYPES * 2 * levels_count());
     tcase_add_loop_test(alone, kernels_work_in_place, 0, ELEMENTS_DTYPES * levels_count());
     suite_add_tcase(suite, alone);
     return suite;

@@ -2,9 +2,9 @@
 #include "allocate.h"
 #include "elements.h"
 #include "levels.h"
-#include "problem.h"
 #include "oracle.h"
 #include "plain.h"
+#include "problem.h"
 #include "suites.h"
 
 #include <math.h>
@@ -146,7 +146,15 @@ START_TEST(small_errors_are_noticed)
 }
 END_TEST
 
-typedef enum mistake { NO_MISTAKE, WRONG_EPS, NO_SCALE, NO_BIAS, SWAPPED, FORGOTTEN, MISTAKES } mistake;
+typedef enum mistake {
+    NO_MISTAKE,
+    WRONG_EPS,
+    NO_SCALE,
+    NO_BIAS,
+    SWAPPED,
+    FORGOTTEN,
+    MISTAKES
+} mistake;
 
 static void make_mistake(mistake kind, reading *in)
 {

@@ -381,5 +381,6 @@ Suite *stream_suite(void)
     suite_add_tcase(suite, loops);
     suite_add_tcase(suite, stream_bytes_case());
     suite_add_tcase(suite, stream_misuse_case());
+    suite_add_tcase(suite, stream_setup_case());
     return suite;
 }

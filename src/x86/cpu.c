@@ -17,7 +17,7 @@ uint32_t attnres_cpu_detect(void)
     struct attnres_cpuid cpuid = {0};
     uint32_t eax, ebx, ecx, edx;
 
-    cpuid.max_leaf = __get_cpuid_max(0, NULL);
+    cpuid.max_leaf = (uint32_t)__get_cpuid_max(0, NULL);
     if (cpuid.max_leaf >= 1) {
         __cpuid(1, eax, ebx, ecx, edx);
         cpuid.leaf1_ecx = ecx;
