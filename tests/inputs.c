@@ -36,9 +36,11 @@ uint64_t inputs_next(uint64_t *stream)
 uint64_t inputs_stream(uint64_t test, uint64_t a, uint64_t b)
 {
     uint64_t stream = inputs_seed();
-    stream = inputs_next(&stream) ^ test;
-    stream = inputs_next(&stream) ^ a;
-    stream = inputs_next(&stream) ^ b;
+    const uint64_t parts[] = {test, a, b};
+    for (int i = 0; i < 3; i++) {
+        const uint64_t next = inputs_next(&stream);
+        stream = next ^ parts[i];
+    }
     return inputs_next(&stream);
 }
 
@@ -61,6 +63,7 @@ double inputs_bell(uint64_t *stream)
     return sum * 0.8660254037844386; /* sqrt(3 / 4) */
 }
 
+/* One draw an expression: in which order two would be made is up to the compiler. */
 static double sign(uint64_t *stream)
 {
     return inputs_next(stream) % 2 ? -1.0 : 1.0;
@@ -68,8 +71,8 @@ static double sign(uint64_t *stream)
 
 static double power(uint64_t *stream, int low, int high)
 {
-    return sign(stream) * ldexp(inputs_uniform(stream, 1, 2),
-                                low + (int)inputs_pick(stream, (size_t)(high - low)));
+    const double mantissa = sign(stream) * inputs_uniform(stream, 1, 2);
+    return ldexp(mantissa, low + (int)inputs_pick(stream, (size_t)(high - low)));
 }
 
 static double special(attnres_dtype dtype, uint64_t *stream)
@@ -94,23 +97,24 @@ static double special(attnres_dtype dtype, uint64_t *stream)
     }
 }
 
-static double one_of(attnres_dtype dtype, inputs_kind kind, uint64_t *stream)
+static double magnitude_of(attnres_dtype dtype, inputs_kind kind, uint64_t *stream)
 {
     const elements_format format = elements_format_of(dtype);
     const int half = format.precision / 2;
+    size_t number;
     switch (kind) {
     case INPUTS_TIES:
-        return sign(stream) * ldexp((double)(1 + inputs_pick(stream, (size_t)1 << half)),
-                                    -half * (int)inputs_pick(stream, 2));
+        number = 1 + inputs_pick(stream, (size_t)1 << half);
+        return ldexp((double)number, -half * (int)inputs_pick(stream, 2));
     case INPUTS_WIDE:
         return power(stream, format.smallest * 4 / 9, format.largest * 4 / 9);
     case INPUTS_TINY:
-        return sign(stream) * elements_ulp(dtype, 0) *
-               (double)inputs_pick(stream, (size_t)1 << (format.precision + 1));
+        number = inputs_pick(stream, (size_t)1 << (format.precision + 1));
+        return elements_ulp(dtype, 0) * (double)number;
     case INPUTS_HUGE:
         return power(stream, format.largest - 8, format.largest);
     case INPUTS_SPECIAL:
-        return sign(stream) * special(dtype, stream);
+        return special(dtype, stream);
     case INPUTS_ORDINARY:
     case INPUTS_KINDS:
         break;
@@ -121,11 +125,13 @@ static double one_of(attnres_dtype dtype, inputs_kind kind, uint64_t *stream)
 void inputs_fill(attnres_dtype dtype, inputs_kind kind, uint64_t *stream, void *data, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        elements_set(dtype, data, i, one_of(dtype, kind, stream));
+        const double value = magnitude_of(dtype, kind, stream);
+        elements_set(dtype, data, i, value * sign(stream));
     }
     if (kind == INPUTS_SPECIAL && inputs_next(stream) % 2) {
         static const double not_finite[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
-        elements_set(dtype, data, inputs_pick(stream, count), not_finite[inputs_pick(stream, 3)]);
+        const size_t at = inputs_pick(stream, count);
+        elements_set(dtype, data, at, not_finite[inputs_pick(stream, 3)]);
     }
 }
 

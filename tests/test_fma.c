@@ -11,6 +11,7 @@
 
 enum { LANES_F32 = 32, LANES_F64 = 16, RECIPES = 9 };
 
+/* Drawn one after the other: in an initialiser the order would be up to the compiler. */
 typedef struct triple {
     double a, b, c;
 } triple;
@@ -19,6 +20,8 @@ static double rounded(attnres_dtype dtype, double value)
 {
     return elements_round(dtype, value);
 }
+
+/* As everywhere, one draw an expression: the order of two would be up to the compiler. */
 
 /* An odd number of about `bits` bits. */
 static double odd(uint64_t *stream, int bits)
@@ -50,7 +53,9 @@ static triple half_way_product(attnres_dtype dtype, uint64_t *stream)
     const int precision = elements_format_of(dtype).precision;
     const int a_bits = precision / 2 + 1, b_bits = precision + 1 - a_bits;
     const int exponent = middle(dtype, stream);
-    triple t = {ldexp(odd(stream, a_bits), exponent), sign(stream) * odd(stream, b_bits), 0};
+    triple t = {.a = ldexp(odd(stream, a_bits), exponent)};
+    t.b = odd(stream, b_bits);
+    t.b *= sign(stream);
     if (inputs_next(stream) % 4) {
         const int far = (int)inputs_pick(stream, (size_t)(2 * precision + 8));
         t.c = sign(stream) * ldexp(1, exponent - far);
@@ -63,10 +68,12 @@ static triple half_way_product(attnres_dtype dtype, uint64_t *stream)
 static triple half_way_sum(attnres_dtype dtype, uint64_t *stream, int exponent)
 {
     const int precision = elements_format_of(dtype).precision;
-    const double c = ldexp(odd(stream, precision) - (double)(inputs_next(stream) % 2), exponent);
-    const double odd_steps = 1 + 2 * (double)inputs_pick(stream, 3);
     double off = ldexp((double)((int)inputs_pick(stream, 3) - 1), 1 - precision);
-    triple t = {1 + off, sign(stream) * odd_steps, sign(stream) * c};
+    triple t = {.a = 1 + off, .b = 1 + 2 * (double)inputs_pick(stream, 3)};
+    t.b *= sign(stream);
+    t.c = odd(stream, precision);
+    t.c -= (double)(inputs_next(stream) % 2);
+    t.c *= sign(stream) * ldexp(1, exponent);
     if (inputs_next(stream) % 2) {
         off = ldexp(1, 1 - precision + (int)inputs_pick(stream, (size_t)precision / 2));
         t.a = 1 + off;
@@ -82,8 +89,10 @@ static triple half_way_sum(attnres_dtype dtype, uint64_t *stream, int exponent)
 static triple cancellation(attnres_dtype dtype, uint64_t *stream)
 {
     const int precision = elements_format_of(dtype).precision;
-    triple t = {ldexp(odd(stream, precision), middle(dtype, stream) - precision),
-                sign(stream) * odd(stream, precision), 0};
+    triple t = {.a = odd(stream, precision)};
+    t.a = ldexp(t.a, middle(dtype, stream) - precision);
+    t.b = odd(stream, precision);
+    t.b *= sign(stream);
     t.c = -rounded(dtype, t.a * t.b);
     elements_move(ATTNRES_F64, &t.c, 0,
                   (int)(inputs_pick(stream, 3) - 1) * (dtype == ATTNRES_F64 ? 1 : 1 << 29));
@@ -102,9 +111,20 @@ static triple underflowing(attnres_dtype dtype, uint64_t *stream)
         t.c = ldexp(t.c, -(int)inputs_pick(stream, (size_t)format.precision));
         return t;
     }
-    triple t = {odd(stream, bits) * ldexp(1, -shift), odd(stream, format.precision), 0};
-    t.b = sign(stream) * ldexp(t.b, last - 1 + shift - bits - (int)inputs_pick(stream, 4));
-    t.c = sign(stream) * ldexp((double)inputs_pick(stream, 64), last);
+    triple t = {.a = ldexp(odd(stream, bits), -shift)};
+    t.b = odd(stream, format.precision);
+    t.b = ldexp(t.b, last - 1 + shift - bits - (int)inputs_pick(stream, 4));
+    t.b *= sign(stream);
+    t.c = ldexp((double)inputs_pick(stream, 64), last);
+    t.c *= sign(stream);
+    return t;
+}
+
+static triple pick_three(const double *values, size_t count, uint64_t *stream)
+{
+    triple t = {.a = values[inputs_pick(stream, count)]};
+    t.b = values[inputs_pick(stream, count)];
+    t.c = values[inputs_pick(stream, count)];
     return t;
 }
 
@@ -112,9 +132,7 @@ static triple underflowing(attnres_dtype dtype, uint64_t *stream)
 static triple zeros(uint64_t *stream)
 {
     static const double values[] = {0, -0.0, 1, -1, 0.75};
-    const triple t = {values[inputs_pick(stream, 5)], values[inputs_pick(stream, 5)],
-                      values[inputs_pick(stream, 5)]};
-    return t;
+    return pick_three(values, 5, stream);
 }
 
 static triple special(attnres_dtype dtype, uint64_t *stream)
@@ -134,17 +152,19 @@ static triple special(attnres_dtype dtype, uint64_t *stream)
                              1.5,
                              0x1p-60};
     const size_t count = sizeof values / sizeof *values;
-    const triple t = {values[inputs_pick(stream, count)], values[inputs_pick(stream, count)],
-                      values[inputs_pick(stream, count)]};
-    return t;
+    return pick_three(values, count, stream);
 }
 
 static triple make(attnres_dtype dtype, int recipe, uint64_t *stream)
 {
-    triple t = {inputs_bell(stream), inputs_bell(stream), inputs_bell(stream)};
+    triple t = {.a = inputs_bell(stream)};
+    t.b = inputs_bell(stream);
+    t.c = inputs_bell(stream);
     switch (recipe) {
     case 0:
-        t = (triple){any_bits(dtype, stream), any_bits(dtype, stream), any_bits(dtype, stream)};
+        t.a = any_bits(dtype, stream);
+        t.b = any_bits(dtype, stream);
+        t.c = any_bits(dtype, stream);
         break;
     case 1:
         t = half_way_product(dtype, stream);
@@ -198,7 +218,8 @@ START_TEST(f32_is_fused)
     triple t[LANES_F32];
     for (int block = 0; block < blocks; block++) {
         for (int j = 0; j < LANES_F32; j++) {
-            t[j] = make(ATTNRES_F32, recipe_of(_i, &stream), &stream);
+            const int recipe = recipe_of(_i, &stream);
+            t[j] = make(ATTNRES_F32, recipe, &stream);
             a[j] = (float)t[j].a;
             b[j] = (float)t[j].b;
             c[j] = (float)t[j].c;
@@ -226,7 +247,8 @@ START_TEST(f64_is_fused)
     triple t[LANES_F64];
     for (int block = 0; block < blocks; block++) {
         for (int j = 0; j < LANES_F64; j++) {
-            t[j] = make(ATTNRES_F64, recipe_of(_i, &stream), &stream);
+            const int recipe = recipe_of(_i, &stream);
+            t[j] = make(ATTNRES_F64, recipe, &stream);
             a[j] = t[j].a;
             b[j] = t[j].b;
             c[j] = t[j].c;
@@ -254,8 +276,8 @@ START_TEST(f64_is_fused_at_its_bounds)
         for (int j = 0; j < LANES_F64; j++) {
             a[j] = ldexp(inputs_uniform(&stream, 1, 2), exponents[n % count]);
             b[j] = ldexp(inputs_uniform(&stream, 1, 2), exponents[n / count % count]);
-            c[j] =
-                ldexp(sign(&stream) * inputs_uniform(&stream, 1, 2), exponents[n / count / count]);
+            c[j] = ldexp(inputs_uniform(&stream, 1, 2), exponents[n / count / count]);
+            c[j] *= sign(&stream);
             before[j] = c[j];
         }
         attnres_fma_f64(a, b, c);

@@ -335,9 +335,10 @@ START_TEST(regions_overlap_where_bytes_do)
         for (int r = 0; r < 2; r++) {
             const size_t bytes = 1 + inputs_pick(&stream, 12);
             const size_t stride = n % 3 && r ? regions[0].stride : bytes + inputs_pick(&stream, 30);
-            regions[r] = (struct attnres_region){memory + inputs_pick(&stream, BYTES),
-                                                 stride < bytes ? bytes : stride, bytes,
-                                                 inputs_pick(&stream, 9)};
+            regions[r].data = memory + inputs_pick(&stream, BYTES);
+            regions[r].stride = stride < bytes ? bytes : stride;
+            regions[r].bytes = bytes;
+            regions[r].count = inputs_pick(&stream, 9);
             for (size_t i = 0; i < regions[r].count; i++) {
                 const size_t begin = (size_t)(regions[r].data - memory) + i * regions[r].stride;
                 for (size_t b = begin; b < begin + bytes; b++) {

@@ -193,6 +193,10 @@ static void check_ranks(problem_size size, size_t ranks, uint64_t number)
     double delta;
     open_sharding(&sharded, size, ranks, &stream);
     problem *it = &sharded.it;
+    if (size.kind == INPUTS_ORDINARY) { /* and no query of another kind, as some are */
+        inputs_fill_scaled(attnres_dtype_accumulator(size.dtype), 1.5 / sqrt((double)size.width),
+                           &stream, it->query, size.width);
+    }
     it->args.eps = 1e-6;
     it->args.bias = number % 2 ? it->bias : NULL;
     problem_run(it);

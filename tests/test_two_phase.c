@@ -226,7 +226,7 @@ START_TEST(any_cut_is_one_read)
     for (size_t n = 0; n < 90; n += inputs_quick() ? 5 : 1) {
         const size_t width = widths[n % (sizeof widths / sizeof *widths)];
         const size_t banked = n * 7 % 41, queries = 1 + n * 13 % QUERIES_MAX;
-        const size_t most = 400000 / (width * (banked + 1) * queries) + 1;
+        const size_t most = 150000 / (width * (banked + 1) * queries) + 1;
         const problem_size size = {.dtype = elements_dtype(_i),
                                    .tokens = least(1 + n * 11 % 40, most),
                                    .width = width,
@@ -258,11 +258,11 @@ END_TEST
 START_TEST(many_sources_on_both_sides)
 {
     static const size_t cases[][3] = {{10, 191, 37},  {10, 192, 1},   {10, 193, 130},
-                                      {300, 1, 64},   {193, 193, 33}, {250, 400, 515},
-                                      {0, 385, 1030}, {400, 0, 31}};
+                                      {300, 1, 64},   {193, 193, 33}, {193, 200, 515},
+                                      {0, 193, 1030}, {400, 0, 31}};
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         const problem_size size = {.dtype = elements_dtype(_i),
-                                   .tokens = 2,
+                                   .tokens = 1 + n % 2,
                                    .width = cases[n][2],
                                    .count = cases[n][0] + cases[n][1]};
         check_folding(size, cases[n][0], 2, 2000 + n);
@@ -304,6 +304,7 @@ START_TEST(states_are_the_contracts)
                                    .kind = n % 2 ? INPUTS_ORDINARY : INPUTS_WIDE};
         folding *it = allocate(1, sizeof *it);
         plain_state states[2];
+        int is_nan[2] = {0, 0};
         double *logits = allocate(size.count, sizeof *logits);
         open_folding(it, size, size.count, 1, &stream);
         vary_options(it, &stream);
@@ -318,8 +319,13 @@ START_TEST(states_are_the_contracts)
             for (size_t t = 0; t < 2; t++) {
                 const reading in = problem_reading(&it->all, &it->all.args, t);
                 plain_logits(&in, logits);
+                is_nan[t] |= isnan(logits[s]) || logits[s] == (double)INFINITY;
                 plain_take(&in, &states[t], in.rows[s], logits[s]);
-                check_state(it, t, &states[t], "one more source");
+                if (is_nan[t]) { /* for good, and then nothing else counts */
+                    ck_assert(isnan(it->states[0].sum[t]));
+                } else {
+                    check_state(it, t, &states[t], "one more source");
+                }
             }
         }
         free(states[0].mix);

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""./run report: benchmark results of one or many machines as a page and as Markdown tables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import report_markdown
+from report_model import Model, make_model
+from report_read import BadInput, read_run
+
+DESCRIPTION = """\
+Turns JSON files of ./run bench and ./run peers into one HTML page that needs nothing else, and
+into Markdown tables. Files of one machine are put together: the newest commit is shown, older ones
+make a trend."""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:
+        raise BadInput(f"{message}; see ./run report --help")
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = Parser(prog="./run report", description=DESCRIPTION,
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
+    parser.add_argument("-o", "--output", type=Path, default=Path("report.html"),
+                        help="the page; report.html")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="the tables as well")
+    parser.add_argument("--table", action="store_true",
+                        help="print only the table that docs/benchmarks.md shows; write nothing")
+    return parser.parse_args(arguments)
+
+
+def require_distinct(options: argparse.Namespace) -> None:
+    """An output that is an input would be lost."""
+    outputs = [path for path in (options.output, options.markdown) if path is not None]
+    taken = [path.resolve() for path in options.files]
+    for path in outputs:
+        if path.resolve() in taken:
+            raise BadInput(f"{path} would be written over; it is needed elsewhere")
+        taken.append(path.resolve())
+
+
+def write_all(texts: dict[Path, str]) -> None:
+    """All of them or none: written beside their places first, moved when all are there."""
+    unfinished: dict[Path, str] = {}
+    path = Path()
+    try:
+        for path, text in texts.items():
+            if path.is_dir():
+                raise BadInput(f"cannot write {path}: it is a directory")
+            handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+            unfinished[path] = name
+            with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+                file.write(text)
+            os.chmod(name, 0o644)
+        for path, name in list(unfinished.items()):
+            os.replace(name, path)
+            del unfinished[path]
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        for name in unfinished.values():
+            os.unlink(name)
+
+
+def make_page(model: Model) -> str:
+    try:
+        import report_page  # only the page needs matplotlib
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("report"):
+            raise
+        raise BadInput(f"the page needs {error.name} for {sys.executable}; Debian's package is "
+                       f"python3-{error.name}") from error
+    return report_page.Page(model).html()
+
+
+def run(arguments: list[str]) -> None:
+    options = parse(arguments)
+    require_distinct(options)
+    model = make_model([read_run(path) for path in dict.fromkeys(options.files)])
+    for notice in model.notices:
+        print(f"attnres: {notice}".encode("ascii", "backslashreplace").decode(), file=sys.stderr)
+    if options.table:
+        print(report_markdown.table(model), end="")
+        return
+    texts = {options.output: make_page(model)}
+    if options.markdown is not None:
+        texts[options.markdown] = report_markdown.document(model)
+    write_all(texts)
+    for path in texts:
+        print(path)
+
+
+def main() -> None:
+    try:
+        run(sys.argv[1:])
+    except BadInput as error:
+        text = str(error).encode("ascii", "backslashreplace").decode()
+        print(f"attnres: {' '.join(text.split())}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

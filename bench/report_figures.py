@@ -1,0 +1,210 @@
+"""The plots of one machine. Each function gives None where there is nothing to draw."""
+
+from __future__ import annotations
+
+from report_model import Machine, is_main
+from report_plot import INK, Plot, level_colour, new_figure, other_colour
+from report_read import LEVELS, Row
+from report_text import plain, shape_text
+
+REGIMES = {"L1": "o", "L2": "s", "L3": "^", "DRAM": "D"}
+DTYPES = ("f32", "bf16", "f16", "f64")
+BAR = 0.13  # inches of figure per bar
+
+
+def accumulator(dtype: str) -> str:
+    return "f64" if dtype == "f64" else "f32"
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    """By dtype, then by working set."""
+    def order(row: Row) -> tuple:
+        dtype = DTYPES.index(row.dtype) if row.dtype in DTYPES else len(DTYPES)
+        return (row.kernel, dtype, row.dtype, row.counter("working_set_bytes"), row.shape)
+
+    return sorted(rows, key=order)
+
+
+def row_label(row: Row, kernel: bool = False) -> str:
+    name = f"{row.kernel} " if kernel else ""
+    shape = shape_text(row.shape)
+    return plain(f"{name}{row.dtype}  {shape}" + (f"  {row.regime}" if row.regime else ""), 60)
+
+
+def main_reads(machine: Machine) -> list[Row]:
+    return in_order([row for row in machine.ours() if row.kernel == "read" and is_main(row)])
+
+
+# ---- Roofline ------------------------------------------------------------------------------
+
+
+def fma_rates(machine: Machine) -> dict[tuple[str, str], float]:
+    """(level, accumulator) to multiply-adds per second."""
+    return {(row.contender, row.dtype): row.counter("operations_per_second")
+            for row in machine.rows() if row.kernel == "roof_fma"}
+
+
+def intensity(row: Row, rates: dict[tuple[str, str], float]) -> float:
+    """Multiply-adds per byte that has to move; 0 if unknown."""
+    moved = row.counter("bytes_read") + row.counter("bytes_written")
+    if row.counter("operations") and moved:
+        return row.counter("operations") / moved
+    arithmetic = row.counter("arithmetic_bytes_per_second")
+    return rates.get((row.contender, accumulator(row.dtype)), 0) / arithmetic if arithmetic else 0
+
+
+def memory_roofs(machine: Machine) -> dict[str, float]:
+    """Per regime the fastest plain read of the run."""
+    roofs: dict[str, float] = {}
+    for row in machine.rows():
+        if row.kernel.startswith("roof_read") and row.regime and "threads:" not in row.shape:
+            rate = row.counter("bytes_per_second")
+            roofs[row.regime] = max(roofs.get(row.regime, 0), rate)
+    return {regime: roofs[regime] for regime in (*REGIMES, "unknown") if roofs.get(regime)}
+
+
+def roofline(machine: Machine) -> Plot | None:
+    rates = fma_rates(machine)
+    points = [(row, x) for row in main_reads(machine)
+              if accumulator(row.dtype) == "f32" and (x := intensity(row, rates)) > 0]
+    roofs = memory_roofs(machine)
+    if not points or not roofs:
+        return None
+    figure, axes = new_figure(4.0)
+    low, high = min(x for _, x in points) / 5, max(x for _, x in points) * 8
+    top = max([rate for (_, dtype), rate in rates.items() if dtype == "f32"] or [0])
+    for regime, rate in roofs.items():
+        end = min(high, top / rate) if top else high
+        axes.plot([low, end], [low * rate / 1e9, end * rate / 1e9], color=INK, lw=0.9, alpha=0.65)
+        axes.annotate(f"{regime} {rate / 1e9:.0f} GB/s", (low, low * rate / 1e9), (2, 3),
+                      textcoords="offset points", fontsize=7.5, rotation=0)
+    for (level, dtype), rate in rates.items():
+        if dtype == "f32":
+            axes.plot([low, high], [rate / 1e9] * 2, color=level_colour(level), lw=1.1, ls="--")
+            axes.annotate(f"{level} arithmetic", (high, rate / 1e9), (0, 3), ha="right",
+                          textcoords="offset points", fontsize=7.5, color=level_colour(level))
+    for row, x in points:
+        y = x * row.counter("bytes_per_second") / 1e9
+        axes.plot(x, y, marker=REGIMES.get(row.regime, "x"), ms=5, ls="", alpha=0.9,
+                  color=level_colour(row.contender), mew=0)
+    dtypes: dict[float, list[str]] = {}
+    for row, x in points:
+        names = dtypes.setdefault(round(x, 3), [])
+        names += [row.dtype] if row.dtype not in names else []
+    axes.set(xscale="log", yscale="log", xlabel="multiply-adds per byte moved",
+             ylabel="G multiply-adds/s")
+    axes.grid(True, which="major")
+    bottom = axes.get_ylim()[0] / 1.8
+    axes.set_ylim(bottom=bottom)
+    for x, names in dtypes.items():
+        axes.annotate(", ".join(names), (x, bottom), (0, 3), textcoords="offset points",
+                      ha="center", fontsize=8)
+    levels = [level for level in LEVELS if any(row.contender == level for row, _ in points)]
+    legend = [("o", level_colour(level), level) for level in levels]
+    legend += [(mark, INK, regime) for regime, mark in REGIMES.items()
+               if regime in {row.regime for row, _ in points}]
+    return Plot(figure, legend)
+
+
+# ---- Bars ----------------------------------------------------------------------------------
+
+
+def bars(groups: list[tuple[str, list[tuple[str, float]]]], colours: dict[str, str], xlabel: str,
+         log: bool = False, values: str = "{:.2f}") -> Plot | None:
+    """Horizontal bars: groups of (label, [(series, value)]), top to bottom."""
+    groups = [(label, members) for label, members in groups if members]
+    if not groups:
+        return None
+    count = sum(len(members) + 1 for _, members in groups)
+    figure, axes = new_figure(max(1.8, 0.75 + BAR * count))
+    y = 0.0
+    ticks, labels = [], []
+    for label, members in groups:
+        ticks.append(y + (len(members) - 1) / 2)
+        labels.append(label)
+        for series, value in members:
+            left = 1.0 if log else 0.0
+            axes.barh(y, value - left, left=left, height=0.9, color=colours[series], lw=0)
+            axes.annotate(values.format(value), (max(value, left), y), (3, 0), va="center",
+                          textcoords="offset points", fontsize=7)
+            y += 1
+        y += 1
+    axes.set_yticks(ticks, labels)
+    axes.set_ylim(y - 1.2, -0.8)
+    axes.set_xlabel(xlabel)
+    axes.grid(False, axis="y")
+    if log:
+        axes.set_xscale("log")
+        axes.axvline(1, color=INK, lw=0.8)
+        least = min(value for _, members in groups for _, value in members)
+        most = max(value for _, members in groups for _, value in members)
+        axes.set_xlim(min(1, least) / 1.05, max(most, 1) * 2)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+    else:
+        axes.set_xlim(0, axes.get_xlim()[1] * 1.06)
+    used = dict.fromkeys(series for _, members in groups for series, _ in members)
+    return Plot(figure, [("s", colours[name], name) for name in used])
+
+
+def by_level(machine: Machine, rows: list[Row], value) -> list[tuple[str, list[tuple[str, float]]]]:
+    groups: dict[tuple, tuple[str, list[tuple[str, float]]]] = {}
+    for row in rows:
+        _, members = groups.setdefault(row.what, (row_label(row), []))
+        if (number := value(row)) > 0:
+            members.append((row.contender, number))
+    for _, members in groups.values():
+        members.sort(key=lambda member: LEVELS.index(member[0]))
+    return list(groups.values())
+
+
+def level_colours(machine: Machine) -> dict[str, str]:
+    return {level: level_colour(level) for level in machine.levels()}
+
+
+def fractions(machine: Machine, groups: list, xlabel: str) -> Plot | None:
+    plot = bars(groups, level_colours(machine), xlabel)
+    if plot is not None:
+        plot.figure.axes[0].axvline(1, color=INK, lw=0.8)
+    return plot
+
+
+def read_fractions(machine: Machine) -> Plot | None:
+    groups = by_level(machine, main_reads(machine), lambda row: row.counter("roof_fraction"))
+    return fractions(machine, groups, "read: fraction of the memory roof")
+
+
+def other_fractions(machine: Machine) -> Plot | None:
+    rows = in_order([row for row in machine.ours() if row.kernel != "read" and is_main(row)
+                     and row.contender == machine.best])
+    groups = [(row_label(row, kernel=True), [(row.contender, row.counter("limit_fraction"))])
+              for row in rows if row.counter("limit_fraction") > 0]
+    return fractions(machine, groups, "fraction of the lower roof")
+
+
+def levels(machine: Machine) -> Plot | None:
+    if len(machine.levels()) < 2 or machine.levels()[0] != "scalar":
+        return None
+    slow = {row.what: row.seconds for row in machine.ours() if row.contender == "scalar"}
+    rows = [row for row in main_reads(machine) if row.contender != "scalar" and row.what in slow]
+    groups = by_level(machine, rows, lambda row: slow[row.what] / row.seconds)
+    return bars(groups, level_colours(machine), "read: times as fast as scalar", log=True,
+                values="{:.1f}")
+
+
+def peer_names(machine: Machine) -> list[str]:
+    """In a fixed order, so that colours stay."""
+    return sorted({name for ratios in machine.peers().values() for name in ratios})
+
+
+def peers(machine: Machine, dtype: str) -> Plot | None:
+    names = peer_names(machine)
+    colours = {name: other_colour(i) for i, name in enumerate(names)}
+    ratios = machine.peers()
+    best = {row.what: row for run in machine.sources() for row in run.rows
+            if row.is_ours and row.contender == machine.best}
+    rows = in_order([best[what] for what in ratios
+                     if what[:2] == ("read", dtype) and is_main(best[what])])
+    groups = [(shape_text(row.shape) + f"  {row.regime}",
+               sorted(ratios[row.what].items(), key=lambda item: item[1])) for row in rows]
+    return bars(groups, colours, f"read, {dtype}: a peer's time / attnres ({machine.best})",
+                log=True, values="{:.1f}")
