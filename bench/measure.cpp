@@ -142,6 +142,13 @@ double quantile(const std::vector<double> &sorted, double q)
 
 Measured summarise(const Row *row, std::vector<BenchmarkReporter::Run> runs)
 {
+    // Medians are what is reported; means and deviations would only make the files larger.
+    runs.erase(std::remove_if(runs.begin(), runs.end(),
+                              [](const BenchmarkReporter::Run &run) {
+                                  return run.aggregate_name == "mean" ||
+                                         run.aggregate_name == "stddev";
+                              }),
+               runs.end());
     Measured measured{row, std::move(runs)};
     std::vector<double> times;
     for (BenchmarkReporter::Run &run : measured.runs) {

@@ -9,6 +9,9 @@ from report_text import plain, shape_text
 
 REGIMES = {"L1": "o", "L2": "s", "L3": "^", "DRAM": "D"}
 DTYPES = ("f32", "bf16", "f16", "f64")
+# Longer names before their beginnings.
+PEERS = ("autovec", "peer-c-native", "peer-c", "peer-jax", "peer-onnx", "peer-torch-compile",
+         "peer-torch-eager")
 BAR = 0.13  # inches of figure per bar
 
 
@@ -27,12 +30,17 @@ def in_order(rows: list[Row]) -> list[Row]:
 
 def row_label(row: Row, kernel: bool = False) -> str:
     name = f"{row.kernel} " if kernel else ""
-    shape = shape_text(row.shape)
-    return plain(f"{name}{row.dtype}  {shape}" + (f"  {row.regime}" if row.regime else ""), 60)
+    return plain(f"{name}{row.dtype}  {shape_text(row.shape)}  {row.regime}", 60)
 
 
 def main_reads(machine: Machine) -> list[Row]:
     return in_order([row for row in machine.ours() if row.kernel == "read" and is_main(row)])
+
+
+def plain_ticks(axis, unit: str = "") -> None:
+    """Numbers on a logarithmic axis; the default is a formula, which is not parsed here."""
+    axis.set_major_formatter(lambda value, _: f"{value:g}{unit}")
+    axis.set_minor_formatter(lambda value, _: "")
 
 
 # ---- Roofline ------------------------------------------------------------------------------
@@ -71,13 +79,12 @@ def roofline(machine: Machine) -> Plot | None:
     if not points or not roofs:
         return None
     figure, axes = new_figure(4.0)
-    low, high = min(x for _, x in points) / 5, max(x for _, x in points) * 8
+    low, high = min(x for _, x in points) / 8, max(x for _, x in points) * 5
     top = max([rate for (_, dtype), rate in rates.items() if dtype == "f32"] or [0])
     for regime, rate in roofs.items():
         end = min(high, top / rate) if top else high
-        axes.plot([low, end], [low * rate / 1e9, end * rate / 1e9], color=INK, lw=0.9, alpha=0.65)
-        axes.annotate(f"{regime} {rate / 1e9:.0f} GB/s", (low, low * rate / 1e9), (2, 3),
-                      textcoords="offset points", fontsize=7.5, rotation=0)
+        axes.plot([low, end], [low * rate / 1e9, end * rate / 1e9], color=INK, lw=0.9, alpha=0.65,
+                  marker=REGIMES.get(regime, "x"), markevery=[0], mfc="none", ms=6)
     for (level, dtype), rate in rates.items():
         if dtype == "f32":
             axes.plot([low, high], [rate / 1e9] * 2, color=level_colour(level), lw=1.1, ls="--")
@@ -93,7 +100,8 @@ def roofline(machine: Machine) -> Plot | None:
         names += [row.dtype] if row.dtype not in names else []
     axes.set(xscale="log", yscale="log", xlabel="multiply-adds per byte moved",
              ylabel="G multiply-adds/s")
-    axes.grid(True, which="major")
+    plain_ticks(axes.xaxis)
+    plain_ticks(axes.yaxis)
     bottom = axes.get_ylim()[0] / 1.8
     axes.set_ylim(bottom=bottom)
     for x, names in dtypes.items():
@@ -101,8 +109,8 @@ def roofline(machine: Machine) -> Plot | None:
                       ha="center", fontsize=8)
     levels = [level for level in LEVELS if any(row.contender == level for row, _ in points)]
     legend = [("o", level_colour(level), level) for level in levels]
-    legend += [(mark, INK, regime) for regime, mark in REGIMES.items()
-               if regime in {row.regime for row, _ in points}]
+    legend += [(REGIMES.get(regime, "x"), INK, f"{regime}: {rate / 1e9:.0f} GB/s")
+               for regime, rate in roofs.items()]
     return Plot(figure, legend)
 
 
@@ -110,12 +118,12 @@ def roofline(machine: Machine) -> Plot | None:
 
 
 def bars(groups: list[tuple[str, list[tuple[str, float]]]], colours: dict[str, str], xlabel: str,
-         log: bool = False, values: str = "{:.2f}") -> Plot | None:
+         log: bool = False, values: str = "{:.2f}", gap: float = 1) -> Plot | None:
     """Horizontal bars: groups of (label, [(series, value)]), top to bottom."""
     groups = [(label, members) for label, members in groups if members]
     if not groups:
         return None
-    count = sum(len(members) + 1 for _, members in groups)
+    count = sum(len(members) + gap for _, members in groups)
     figure, axes = new_figure(max(1.8, 0.75 + BAR * count))
     y = 0.0
     ticks, labels = [], []
@@ -128,9 +136,9 @@ def bars(groups: list[tuple[str, list[tuple[str, float]]]], colours: dict[str, s
             axes.annotate(values.format(value), (max(value, left), y), (3, 0), va="center",
                           textcoords="offset points", fontsize=7)
             y += 1
-        y += 1
+        y += gap
     axes.set_yticks(ticks, labels)
-    axes.set_ylim(y - 1.2, -0.8)
+    axes.set_ylim(y - gap - 0.2, -0.8)
     axes.set_xlabel(xlabel)
     axes.grid(False, axis="y")
     if log:
@@ -139,7 +147,7 @@ def bars(groups: list[tuple[str, list[tuple[str, float]]]], colours: dict[str, s
         least = min(value for _, members in groups for _, value in members)
         most = max(value for _, members in groups for _, value in members)
         axes.set_xlim(min(1, least) / 1.05, max(most, 1) * 2)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
+        plain_ticks(axes.xaxis, "x")
     else:
         axes.set_xlim(0, axes.get_xlim()[1] * 1.06)
     used = dict.fromkeys(series for _, members in groups for series, _ in members)
@@ -161,8 +169,8 @@ def level_colours(machine: Machine) -> dict[str, str]:
     return {level: level_colour(level) for level in machine.levels()}
 
 
-def fractions(machine: Machine, groups: list, xlabel: str) -> Plot | None:
-    plot = bars(groups, level_colours(machine), xlabel)
+def fractions(machine: Machine, groups: list, xlabel: str, gap: float = 1) -> Plot | None:
+    plot = bars(groups, level_colours(machine), xlabel, gap=gap)
     if plot is not None:
         plot.figure.axes[0].axvline(1, color=INK, lw=0.8)
     return plot
@@ -176,9 +184,10 @@ def read_fractions(machine: Machine) -> Plot | None:
 def other_fractions(machine: Machine) -> Plot | None:
     rows = in_order([row for row in machine.ours() if row.kernel != "read" and is_main(row)
                      and row.contender == machine.best])
-    groups = [(row_label(row, kernel=True), [(row.contender, row.counter("limit_fraction"))])
+    groups = [(plain(f"{row.kernel} {row.dtype}", 34) + "\n"
+               + plain(f"{shape_text(row.shape)}  {row.regime}", 40), [(row.contender, row.counter("limit_fraction"))])
               for row in rows if row.counter("limit_fraction") > 0]
-    return fractions(machine, groups, "fraction of the lower roof")
+    return fractions(machine, groups, "fraction of the lower roof", gap=1.2)
 
 
 def levels(machine: Machine) -> Plot | None:
@@ -192,13 +201,18 @@ def levels(machine: Machine) -> Plot | None:
 
 
 def peer_names(machine: Machine) -> list[str]:
-    """In a fixed order, so that colours stay."""
     return sorted({name for ratios in machine.peers().values() for name in ratios})
 
 
+def peer_colours(names: list[str]) -> dict[str, str]:
+    """A known peer's colour is the same for every machine."""
+    known = [next((i for i, start in enumerate(PEERS) if name.startswith(start)), len(PEERS))
+             for name in names]
+    return {name: other_colour(at) for name, at in zip(names, known)}
+
+
 def peers(machine: Machine, dtype: str) -> Plot | None:
-    names = peer_names(machine)
-    colours = {name: other_colour(i) for i, name in enumerate(names)}
+    colours = peer_colours(peer_names(machine))
     ratios = machine.peers()
     best = {row.what: row for run in machine.sources() for row in run.rows
             if row.is_ours and row.contender == machine.best}

@@ -133,8 +133,8 @@ def _run_notices(run: Run) -> list[str]:
     if run.meaningless:
         return [f"{run.name}: {run.meaningless}; left out of plots and comparisons"]
     if run.noisy:
-        notices.append(f"{run.name} is noisy ({run.noise_text()}): do not trust differences that "
-                       "its numbers show")
+        notices.append(f"{run.name} is noisy ({run.noise_text()}): its numbers are shown, but do "
+                       "not trust differences between them")
     few = [row for row in run.rows if row.repetitions < REPETITIONS_MIN]
     if few:
         notices.append(f"{run.name}: {len(few)} rows have fewer than {REPETITIONS_MIN} repetitions;"

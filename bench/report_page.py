@@ -12,7 +12,7 @@ from report_plot import Plot, to_svg
 from report_text import Table, html_text
 
 STYLE = Path(__file__).with_name("report.css")
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # the browser holds the page to its word
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # the browser sees to it
 
 CAPTIONS = {
     "roofline": "Each mark is a read. Lines: the fastest plain read per cache level and the "

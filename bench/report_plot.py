@@ -51,7 +51,9 @@ STYLE = {
     "savefig.facecolor": "none",
 }
 
-WIDTH = 5.2  # inches: a column of the page; a phone shows it at some three quarters of its size
+matplotlib.rcParams.update(STYLE)
+
+WIDTH = 4.4  # inches: a column of the page, and not much wider than a phone
 
 
 GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "<": "◀", ">": "▶", "x": "×"}
@@ -81,15 +83,14 @@ def other_colour(index: int) -> str:
 
 
 def new_figure(height: float) -> tuple[Figure, Axes]:
-    with matplotlib.rc_context(STYLE):
-        figure, axes = pyplot.subplots(figsize=(WIDTH, height), layout="constrained")
+    figure, axes = pyplot.subplots(figsize=(WIDTH, height), layout="constrained")
     axes.tick_params(length=0)
     return figure, axes
 
 
 def to_svg(figure: Figure, name: str, label: str) -> str:
     buffer = io.StringIO()
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
+    with matplotlib.rc_context({"svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     pyplot.close(figure)
     return inline(buffer.getvalue(), name, label)

@@ -100,11 +100,16 @@ class Run:
         return self.text("noisy") != "no"
 
     def noise_text(self) -> str:
+        """"A/A noise 2.0 %, 99 % of the core was ours"."""
         try:
-            noise = f"A/A noise {100 * float(self.text('noise')):.1f} %"
+            parts = [f"A/A noise {100 * float(self.text('noise')):.1f} %"]
         except ValueError:
-            return "A/A noise not measured"
-        return noise + (" (above 5 % or the core was shared: noisy)" if self.noisy else "")
+            parts = ["A/A noise not measured"]
+        try:
+            parts.append(f"{100 * float(self.text('cpu_share')):.0f} % of the core was ours")
+        except ValueError:
+            pass  # older files, and those of peers
+        return ", ".join(parts)
 
 
 def _number(value: object) -> float | None:

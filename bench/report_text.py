@@ -55,8 +55,9 @@ def ratio_text(ratio: float | None) -> str:
 
 
 def shape_text(shape: str) -> str:
-    """"tokens:16/width:7168/sources:9" is "16 x 7168 x 9"; other words stay."""
-    return " x ".join(re.sub(r"^(tokens|width|sources):", "", word) for word in shape.split("/"))
+    """"tokens:16/width:7168/sources:9" is "16 x 7168 x 9"; other sizes keep their name."""
+    words = (re.sub(r"^(tokens|width|sources):", "", word) for word in shape.split("/"))
+    return " x ".join(re.sub(r"^(\w+):(\d+)$", r"\2 \1", word) for word in words)
 
 
 @dataclass

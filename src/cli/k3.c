@@ -17,6 +17,8 @@ static const char usage[] =
     "an independent one in double, then measures decode and prefill; only reads count. The\n"
     "digest is the same for every level, split over threads, and machine.\n";
 
+#define SIZE_LIMIT 16777216 /* of width and tokens, far from where sizes in bytes wrap */
+
 typedef struct options {
     attnres_cli_k3_stack stack;
     size_t tokens, threads, seed;
@@ -111,8 +113,11 @@ int attnres_cli_k3(int argc, char **argv)
         }
         return bad;
     }
-    if (parsed.threads > parsed.tokens || parsed.threads > 1024 || parsed.stack.layers > 100000) {
-        return attnres_cli_fail("k3: at most one thread per token, 1024 threads, 100000 layers");
+    if (parsed.threads > parsed.tokens || parsed.threads > 1024 || parsed.stack.layers > 100000 ||
+        parsed.stack.width > SIZE_LIMIT || parsed.tokens > SIZE_LIMIT) {
+        return attnres_cli_fail("k3: at most one thread per token, 1024 threads, 100000 layers, "
+                                "width and tokens %d",
+                                SIZE_LIMIT);
     }
     parsed.stack.seed = parsed.seed;
     if (attnres_cli_k3_make(&parsed.stack) != 0) {

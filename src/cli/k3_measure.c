@@ -119,7 +119,7 @@ static int verify(const attnres_cli_k3_stack *stack, size_t tokens, int *differs
 static int decode(const attnres_cli_k3_stack *stack, size_t tokens, const uint64_t *digests,
                   int *differs)
 {
-    const size_t bank_rows = (stack->layers + stack->block_size - 1) / stack->block_size;
+    const size_t bank_rows = attnres_source_count(stack->layers, stack->block_size) - 1;
     const size_t row = stack->width * attnres_dtype_size(stack->dtype);
     double *seconds = malloc(tokens * sizeof *seconds);
     attnres_cli_k3_result result = {0};
@@ -145,7 +145,7 @@ static int decode(const attnres_cli_k3_stack *stack, size_t tokens, const uint64
 int attnres_cli_k3_measure(const attnres_cli_k3_stack *stack, size_t tokens, size_t decode_tokens,
                            size_t threads)
 {
-    const size_t bank_rows = (stack->layers + stack->block_size - 1) / stack->block_size;
+    const size_t bank_rows = attnres_source_count(stack->layers, stack->block_size) - 1;
     const size_t row = stack->width * attnres_dtype_size(stack->dtype);
     uint64_t *digests = calloc(tokens, sizeof *digests), digest = ATTNRES_CLI_DIGEST_START;
     attnres_cli_k3_result total = {0};

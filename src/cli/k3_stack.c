@@ -14,7 +14,7 @@ static size_t sites_of(const attnres_cli_k3_stack *stack)
 
 static size_t pushes_of(const attnres_cli_k3_stack *stack)
 {
-    return (stack->layers + stack->block_size - 1) / stack->block_size;
+    return attnres_source_count(stack->layers, stack->block_size) - 1;
 }
 
 /* Query and gain of every site. As in a checkpoint, a query is folded from two vectors; the gain
