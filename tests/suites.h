@@ -10,8 +10,10 @@
 #if ATTNRES_TESTS_FILES
 #define ATTNRES_FILE_SUITES(S)                                                                     \
     S(golden)                                                                                      \
+    S(golden_stream)                                                                               \
     S(safetensors)                                                                                 \
-    S(cli)
+    S(cli)                                                                                         \
+    S(cli_k3)
 #else
 #define ATTNRES_FILE_SUITES(S)
 #endif
@@ -34,6 +36,12 @@
     S(guard)                                                                                       \
     S(emulated)                                                                                    \
     S(contract)                                                                                    \
+    S(combinations)                                                                                \
+    S(two_phase)                                                                                   \
+    S(shard)                                                                                       \
+    S(stream)                                                                                      \
+    S(k3)                                                                                          \
+    S(far)                                                                                         \
     S(cpu)                                                                                         \
     S(dispatch)                                                                                    \
     ATTNRES_FILE_SUITES(S)

@@ -42,6 +42,7 @@ static const extreme extremes[] = {
     {"both overflow double", 1e250, 1e250, 1e-6, -1, 1, -1, -1},
     {"squares underflow double, no eps", 1e-200, 1, 0, -1, 1, -1, -1},
     {"squares underflow double, subnormal eps", 1e-200, 1, 5e-324, -1, 1, -1, -1},
+    {"row far below the root of a subnormal eps", 0x1p-1070, 1e300, 5e-324, -1, 1, -1, -1},
     {"squares underflow double, tiny eps", 1e-160, 1, 1e-310, -1, 1, -1, -1},
     {"squares underflow double, ordinary eps", 1e-200, 1, 1e-6, -1, 0, -1, -1},
     {"subnormal doubles, no eps", 0x1p-1070, 1, 0, -1, 1, -1, -1},
@@ -78,15 +79,15 @@ static double allowed(const reading *in, const oracle *judge, int is_wide)
     if (!is_wide) {
         return (double)judge->logit_bounds[0];
     }
-    double size = 0, squares = 0;
-    for (size_t i = 0; i < in->width; i++) { /* of numbers near 1: sizes cancel in the quotient */
-        const double x = ldexp(elements_get(in->dtype, in->rows[0], i),
-                               -ilogb(elements_get(in->dtype, in->rows[0], 0)));
-        size += fabs(x * elements_get(attnres_dtype_accumulator(in->dtype), in->query, i) * 0.25);
+    real size = 0, squares = 0;
+    for (size_t i = 0; i < in->width; i++) {
+        const real x = (real)elements_get(in->dtype, in->rows[0], i);
+        const real q = (real)elements_get(attnres_dtype_accumulator(in->dtype), in->query, i);
+        size += real_abs(x * q);
         squares += x * x;
     }
-    size *= 4 / sqrt(squares / (double)in->width);
-    return ((double)in->width + 4) * 0x1p-53 * (size + fabs((double)judge->logits[0]));
+    size /= real_sqrt(squares / (real)in->width + (real)in->eps);
+    return ((double)in->width + 4) * 0x1p-53 * ((double)size + fabs((double)judge->logits[0]));
 }
 
 static void check_row(const extreme *one, attnres_dtype dtype, size_t width, uint64_t stream)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Proves, from the disassembly of libraries, archives and programs (x86-64):
 
-- outside the kernels of a level (attnres_<kernel>_<dtype>_avx2 and ..._avx512, with the endings
+- outside the kernels of a level (attnres_<name>_<dtype>_avx2 and ..._avx512, with the endings
   compilers give to split-off parts) there is no instruction above the baseline: no ymm, zmm or
   mask register, no VEX or EVEX encoding, nothing of SSE3 or later;
 - avx2 kernels use no zmm, no mask register, no register above 15;
@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-LEVEL = re.compile(r"^attnres_[a-z]+_(?:f32|f64|f16|bf16)_(avx2|avx512)(?:\.[a-z0-9.]+)?$")
+LEVEL = re.compile(r"^attnres_[a-z_]+_(?:f32|f64|f16|bf16)_(avx2|avx512)(?:\.[a-z0-9.]+)?$")
 WIDE = re.compile(r"%[yz]mm(\d+)")
 MASK = re.compile(r"%k[0-7]")
 # The first alternative is VEX and EVEX; the lists after it are VEX without a v, then the legacy

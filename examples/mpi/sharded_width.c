@@ -16,7 +16,8 @@
  *
  *     (exp(2 delta) - 1 + 2 (3 S + 3) * u) * exp(2 delta) * max over sources of |x_i|
  *
- * Prints one line; exit status 1 if anything failed or is further off than that. */
+ * (a worst case: what is found is far below it, as roundings cancel). Prints one line; exit status
+ * 1 if anything failed or is further off than that. */
 #include <attnres.h>
 #include <mpi.h>
 
@@ -190,7 +191,7 @@ static int compare(const columns *mine, int rank, int ranks, const int *counts, 
         }
     }
     if (rank == 0) {
-        printf("%d ranks, width %d, %d sources, %d tokens: worst difference %.3f of the bound%s\n",
+        printf("%d ranks, width %d, %d sources, %d tokens: worst difference %.1e of its bound%s\n",
                ranks, WIDTH, SOURCES, TOKENS, worst, worst <= 1 ? "" : ": DISAGREES");
         free_columns(&all);
         free(sharded);
