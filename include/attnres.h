@@ -64,7 +64,8 @@ typedef enum attnres_status {
     ATTNRES_ERROR_ARGUMENT, /* a required pointer is NULL, or the options contradict each other */
     ATTNRES_ERROR_DTYPE,    /* not one of attnres_dtype, or one that does not fit here */
     ATTNRES_ERROR_SIZE,     /* width, block size or a count is out of range, or does not match */
-    ATTNRES_ERROR_STRIDE,   /* a stride is negative, or not zero and smaller than what it steps over */
+    ATTNRES_ERROR_STRIDE,   /* a stride is negative, or not zero and smaller than what it steps over
+                             */
     ATTNRES_ERROR_OVERFLOW, /* sizes multiply to more than an address can hold */
     ATTNRES_ERROR_VALUE,    /* eps negative or not finite, scale not finite, bias NaN or +Inf */
     ATTNRES_ERROR_OVERLAP,  /* an output overlaps something it must not */
@@ -135,9 +136,9 @@ typedef struct attnres_per_source {
 ATTNRES_API size_t attnres_source_count(size_t layers, size_t block_size);
 
 typedef struct attnres_block_sum_args {
-    const attnres_rows *outputs; /* [layers] earlier layer outputs, oldest first */
-    size_t layers;               /* 0 is legal */
-    size_t block_size;           /* outputs per block, at least 1 */
+    const attnres_rows *outputs;  /* [layers] earlier layer outputs, oldest first */
+    size_t layers;                /* 0 is legal */
+    size_t block_size;            /* outputs per block, at least 1 */
     const attnres_rows_out *sums; /* [sum_count] receives the block sums, oldest first */
     size_t sum_count; /* must be attnres_source_count(layers, block_size) - 1: no empty partial */
 } attnres_block_sum_args;
@@ -159,7 +160,8 @@ typedef enum attnres_norm_policy {
 } attnres_norm_policy;
 
 /* A softmax fold that can be gone on with, one per token: running maximum, sum of exponentials and
- * unnormalised mix. A maximum of -Inf with a sum of 0 is the empty fold; its mix is not looked at. */
+ * unnormalised mix. A maximum of -Inf with a sum of 0 is the empty fold; its mix is not looked at.
+ */
 typedef struct attnres_state {
     double *max;          /* [tokens] */
     double *sum;          /* [tokens] */
@@ -191,10 +193,10 @@ typedef struct attnres_read_args {
     const attnres_state *resume;
 
     /* Results; each may be absent (data NULL), not all of them. */
-    attnres_rows_out retrieved;   /* the mix; may be the same rows as a source, prefix or delta */
-    attnres_rows_out normed;      /* the mix, RMS-normalised; likewise */
-    const void *norm_gain;        /* [width] in the accumulator type; NULL: ones */
-    double norm_eps;              /* like eps */
+    attnres_rows_out retrieved; /* the mix; may be the same rows as a source, prefix or delta */
+    attnres_rows_out normed;    /* the mix, RMS-normalised; likewise */
+    const void *norm_gain;      /* [width] in the accumulator type; NULL: ones */
+    double norm_eps;            /* like eps */
     attnres_norm_policy norm_policy;
     attnres_per_source weights; /* in the dtype; the prefix comes last. Not with `resume` */
     attnres_per_source logits;  /* in double; scale and bias included */
@@ -228,11 +230,11 @@ typedef struct attnres_block_read_args {
     double eps;
     double scale;
     const double *bias;
-    attnres_rows_out retrieved; /* required; apart from everything else */
-    attnres_per_source weights; /* in the dtype; data NULL: not wanted */
+    attnres_rows_out retrieved;      /* required; apart from everything else */
+    attnres_per_source weights;      /* in the dtype; data NULL: not wanted */
     const attnres_rows_out *sources; /* [source_count] receives the sources. sources[0] gets a copy
                                         of the embedding; its data may be NULL: no copy */
-    size_t source_count; /* must be attnres_source_count(layers, block_size) */
+    size_t source_count;             /* must be attnres_source_count(layers, block_size) */
 } attnres_block_read_args;
 
 /* Block summation, then the read over embedding and sums, token by token while the rows are hot.
@@ -317,7 +319,8 @@ typedef enum attnres_rounding {
 
 typedef struct attnres_stream_config {
     attnres_shape shape;
-    size_t capacity; /* bank rows per token, at least 1: the embedding and one for each further push */
+    size_t
+        capacity; /* bank rows per token, at least 1: the embedding and one for each further push */
     attnres_rounding rounding;
 } attnres_stream_config;
 
