@@ -187,7 +187,7 @@ def other_fractions(machine: Machine) -> Plot | None:
     groups = [(plain(f"{row.kernel} {row.dtype}", 34) + "\n"
                + plain(f"{shape_text(row.shape)}  {row.regime}", 40), [(row.contender, row.counter("limit_fraction"))])
               for row in rows if row.counter("limit_fraction") > 0]
-    return fractions(machine, groups, "fraction of the lower roof", gap=1.2)
+    return fractions(machine, groups, "fraction of the lower roof", gap=1.7)
 
 
 def levels(machine: Machine) -> Plot | None:

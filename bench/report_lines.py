@@ -35,8 +35,9 @@ def trend(machine: Machine) -> Plot | None:
         axes.plot([at for at, _ in points], [time / points[0][1] for _, time in points],
                   color=other_colour(i), marker=MARKS[i % len(MARKS)], ms=4, lw=1.2)
     axes.axhline(1, color=INK, lw=0.8)
-    axes.set_xticks(range(len(commits)), [plain(commit, 9) for commit, _ in commits],
+    axes.set_xticks(range(len(commits)), [plain(commit)[:7] for commit, _ in commits],
                     rotation=0 if len(commits) < 6 else 60)
+    axes.margins(x=0.1)
     axes.set_ylim(bottom=0)
     axes.set(ylabel="time / the oldest commit's")
     return Plot(figure, legend)
@@ -84,7 +85,7 @@ def sweeps(machine: Machine) -> dict[str, dict[str, list[tuple[int, float]]]]:
     for (dtype, name, rest), members in families.items():
         if len(members) < POINTS_MIN:
             continue
-        label = f"{dtype}, " + ", ".join(f"{value} {other}" for other, value in rest)
+        label = f"{dtype}, " + ", ".join(f"{other} {value}" for other, value in rest)
         found.setdefault(name, {})[label] = sorted(
             (number, row.seconds * 1e9 / (sized["tokens"] * sized["width"] * sized["sources"]))
             for number, row, sized in members)
@@ -96,9 +97,12 @@ def sweep(name: str, lines: dict[str, list[tuple[int, float]]]) -> Plot:
     for i, (label, points) in enumerate(lines.items()):
         axes.plot([x for x, _ in points], [y for _, y in points], color=other_colour(i),
                   marker=MARKS[i % len(MARKS)], ms=4, lw=1.2)
-    ticks = sorted({x for points in lines.values() for x, _ in points})
+    ticks: list[int] = []
+    for x in sorted({x for points in lines.values() for x, _ in points}):
+        if not ticks or x >= 1.4 * ticks[-1]:
+            ticks.append(x)
     axes.set_xscale("log", base=2)
-    axes.set_xticks(ticks, [str(tick) for tick in ticks], rotation=60 if len(ticks) > 8 else 0)
+    axes.set_xticks(ticks, [str(tick) for tick in ticks], rotation=45 if len(ticks) > 6 else 0)
     axes.minorticks_off()
     axes.set_ylim(bottom=0)
     axes.set(xlabel=plain(name, 30), ylabel="ns per element read")

@@ -12,11 +12,13 @@ def _notices(model: Model) -> str:
 
 
 def _summary(machine: Machine) -> str:
-    newest = machine.current[-1]
-    parts = [f"{newest.text('cores')} cores", f"level {newest.text('level')}",
-             f"attnres {newest.text('library_version')} at commit {newest.text('commit')}",
-             newest.text("compiler"), newest.text("date"), newest.noise_text()]
-    if newest.text("virtualised") == "yes":
+    lead = machine.lead
+    parts = [f"{lead.text('cores')} cores", f"level {lead.text('level')}",
+             f"attnres {lead.text('library_version')} at commit {lead.text('commit')}",
+             lead.text("compiler"), lead.text("date")]
+    if not machine.meaningless:
+        parts.append(lead.noise_text())
+    if lead.text("virtualised") == "yes":
         parts.insert(1, "virtualised")
     return markdown_text(", ".join(parts)) + ".\n"
 

@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from report_read import LEVELS, REPETITIONS_MIN, Row, Run
 
 # Shapes of the default run. With --full there are many more; those are for tables and sweeps.
-MAIN_SHAPE = re.compile(
-    r"tokens:(1|16|512|2048|4096)/width:(256|512|2304|7168)"
-    r"(/sources:(1|9)|/layers:54/block:6|/reads:186/rows:1002)")
+READ = re.compile(r"tokens:1/width:512/sources:9|tokens:(1|16|512|2048)/width:7168/sources:9")
+READ_F64 = re.compile(r"tokens:1/width:256/sources:9|tokens:(1|16|512)/width:7168/sources:9")
+OTHER = re.compile(r"tokens:(1|16|512|2048)/width:(512|2304|7168)"
+                   r"/(sources:(1|9)|layers:54/block:6|reads:186/rows:1002)")
 CONDITIONS = ("compiler", "flags", "library_version", "page_mode", "governor", "pinned_core")
 
 
 def is_main(row: Row) -> bool:
-    return MAIN_SHAPE.fullmatch(row.shape) is not None
+    shapes = OTHER if row.kernel != "read" else READ_F64 if row.dtype == "f64" else READ
+    return shapes.fullmatch(row.shape) is not None
 
 
 @dataclass
@@ -35,6 +37,14 @@ class Machine:
         wrote stands in only where there is nothing else."""
         runs = self.own_runs or self.runs
         return [run for run in runs if run.text("commit") == runs[-1].text("commit")]
+
+    @property
+    def lead(self) -> Run:
+        """Of the current runs the newest one at the highest level: it speaks for the machine."""
+        def rank(run: Run) -> int:
+            return LEVELS.index(run.text("level")) if run.text("level") in LEVELS else -1
+
+        return max(reversed(self.current), key=rank)
 
     @property
     def noisy(self) -> bool:
@@ -166,7 +176,7 @@ def _machine_notices(machine: Machine) -> list[str]:
 def _comparison_notices(comparison: Comparison) -> list[str]:
     notices = []
     machines = comparison.machines
-    current = [machine.current[-1] for machine in machines]
+    leads = [machine.lead for machine in machines]
     if not comparison.rows:
         notices.append("machines are not compared: no row has the same shape on all of them")
     elif comparison.alone:
@@ -176,7 +186,7 @@ def _comparison_notices(comparison: Comparison) -> list[str]:
     if len({machine.best for machine in machines}) > 1:
         notices.append("machines are compared at different levels: " + ", ".join(
             f"{machine.name}: {machine.best}" for machine in machines))
-    if different := _differences(current, ("compiler", "flags", "library_version", "commit")):
+    if different := _differences(leads, ("compiler", "flags", "library_version", "commit")):
         notices.append(f"machines are compared with different builds: {', '.join(different)}")
     if noisy := [machine.name for machine in machines if machine.noisy]:
         notices.append("the comparison of machines includes noisy runs: " + ", ".join(noisy))
@@ -192,6 +202,7 @@ def make_model(runs: list[Run]) -> Model:
     for key, members in groups.items():
         members.sort(key=lambda run: run.text("date"))
         model.machines.append(Machine(names[key], members, members[0].meaningless))
+    model.machines.sort(key=lambda machine: bool(machine.meaningless))
     for run in runs:
         model.notices += _run_notices(run)
     for machine in model.meaningful():

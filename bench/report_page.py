@@ -83,16 +83,17 @@ class Page:
         self.add(f'<div class="figures">{"".join(drawn)}</div>')
 
     def machine(self, index: int, machine: Machine) -> None:
-        newest = machine.current[-1]
+        lead = machine.lead
         self.add(f'<section id="machine-{index}"><h2>{html_text(machine.name)}</h2>')
         badges = [machine.meaningless] if machine.meaningless else ["noisy"] if machine.noisy else []
         self.add("".join(f'<p><span class="badge">{html_text(text)}</span></p>' for text in badges))
-        self.add(f'<p class="dim">{html_text(newest.text("cores"))} cores, level '
-                 f'{html_text(newest.text("level"))}, attnres '
-                 f'{html_text(newest.text("library_version"))} at commit '
-                 f'{html_text(newest.text("commit"))}, {html_text(newest.text("date"))}; '
-                 f"{html_text(newest.noise_text())}.</p>")
-        self.add(f'<p class="dim">Levels skipped: {html_text(newest.text("levels_skipped"))}</p>')
+        noise = "" if machine.meaningless else f"; {lead.noise_text()}"
+        self.add(f'<p class="dim">{html_text(lead.text("cores"))} cores, level '
+                 f'{html_text(lead.text("level"))}, attnres '
+                 f'{html_text(lead.text("library_version"))} at commit '
+                 f'{html_text(lead.text("commit"))}, {html_text(lead.text("date"))}'
+                 f"{html_text(noise)}.</p>")
+        self.add(f'<p class="dim">Levels skipped: {html_text(lead.text("levels_skipped"))}</p>')
         if not machine.meaningless:
             self.plots(machine)
             self.folded(tables.results(machine))

@@ -10,7 +10,9 @@ import re
 from dataclasses import dataclass, field
 
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
-MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+# An underscore inside a word means nothing.
+MARKDOWN_SPECIAL = re.compile(r"([\\`*{}\[\]<>#|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+LONG = 40  # characters; such cells wrap
 
 
 def plain(text: str, limit: int = 2000) -> str:
@@ -80,9 +82,11 @@ class Table:
 
     def html(self) -> str:
         def cells(tag: str, values: list[str]) -> str:
+            kinds = ("n" if i >= self.words else "long" if len(value) > LONG else ""
+                     for i, value in enumerate(values))
             return "".join(
-                f'<{tag}{"" if i < self.words else " class=n"}>{html_text(value)}</{tag}>'
-                for i, value in enumerate(values))
+                f'<{tag}{f" class={kind}" if kind else ""}>{html_text(value)}</{tag}>'
+                for kind, value in zip(kinds, values))
 
         body = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in self.rows)
         note = f"<p>{html_text(self.note)}</p>" if self.note else ""

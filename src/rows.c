@@ -77,7 +77,7 @@ attnres_status attnres_region_per_source(size_t sources, size_t tokens, attnres_
     if (entries->token_stride < 0 || entries->source_stride < 0) {
         return ATTNRES_ERROR_STRIDE;
     }
-    if (sources == 0 || tokens == 0) {
+    if (tokens == 0) {
         return ATTNRES_OK; /* no entry, hence no last one */
     }
     token_stride = entries->token_stride ? (size_t)entries->token_stride : 1;

@@ -243,7 +243,7 @@ START_TEST(edges_of_tiles)
     static const size_t counts[] = {1, 2, 3, 5, 8, 15, 16, 17, 31, 32, 33};
     static const size_t queries[] = {1, 2, 23, 24, 25, 26, 30};
     const size_t kinds = sizeof queries / sizeof *queries;
-    for (size_t n = 0; n < kinds * (sizeof counts / sizeof *counts); n++) {
+    for (size_t n = 0; n < kinds * (sizeof counts / sizeof *counts); n += inputs_quick() ? 5 : 1) {
         const size_t banked = counts[n / kinds];
         const problem_size size = {.dtype = elements_dtype(_i),
                                    .tokens = 1 + 16 / banked + n % 2,
@@ -260,7 +260,7 @@ START_TEST(many_sources_on_both_sides)
     static const size_t cases[][3] = {{10, 191, 37},  {10, 192, 1},   {10, 193, 130},
                                       {300, 1, 64},   {193, 193, 33}, {193, 200, 515},
                                       {0, 193, 1030}, {400, 0, 31}};
-    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n += inputs_quick() ? 3 : 1) {
         const problem_size size = {.dtype = elements_dtype(_i),
                                    .tokens = 1 + n % 2,
                                    .width = cases[n][2],
