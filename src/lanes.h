@@ -73,7 +73,7 @@ typedef float acc;
 ATTNRES_DTYPES(ATTNRES_PROTOTYPES, ATTNRES_LEVEL)
 
 /* Words must disappear into the body; loops over groups and rows must become straight code. */
-#define WHOLE_ROWS ((size_t)1 << 40)
+#define WHOLE_ROWS ((size_t)1 << 30)
 #define WORD static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")
