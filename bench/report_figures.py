@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 from report_model import Machine, is_main
 from report_plot import INK, Plot, level_colour, new_figure, other_colour
 from report_read import LEVELS, Row
@@ -13,6 +15,8 @@ DTYPES = ("f32", "bf16", "f16", "f64")
 PEERS = ("autovec", "peer-c-native", "peer-c", "peer-jax", "peer-onnx", "peer-torch-compile",
          "peer-torch-eager")
 BAR = 0.13  # inches of figure per bar
+
+Groups = list[tuple[str, list[tuple[str, float]]]]  # (label, [(series, value)])
 
 
 def accumulator(dtype: str) -> str:
@@ -117,9 +121,9 @@ def roofline(machine: Machine) -> Plot | None:
 # ---- Bars ----------------------------------------------------------------------------------
 
 
-def bars(groups: list[tuple[str, list[tuple[str, float]]]], colours: dict[str, str], xlabel: str,
-         log: bool = False, values: str = "{:.2f}", gap: float = 1) -> Plot | None:
-    """Horizontal bars: groups of (label, [(series, value)]), top to bottom."""
+def bars(groups: Groups, colours: dict[str, str], xlabel: str, log: bool = False,
+         values: str = "{:.2f}", gap: float = 1) -> Plot | None:
+    """Horizontal bars, top to bottom."""
     groups = [(label, members) for label, members in groups if members]
     if not groups:
         return None
@@ -154,7 +158,7 @@ def bars(groups: list[tuple[str, list[tuple[str, float]]]], colours: dict[str, s
     return Plot(figure, [("s", colours[name], name) for name in used])
 
 
-def by_level(machine: Machine, rows: list[Row], value) -> list[tuple[str, list[tuple[str, float]]]]:
+def by_level(rows: list[Row], value: Callable[[Row], float]) -> Groups:
     groups: dict[tuple, tuple[str, list[tuple[str, float]]]] = {}
     for row in rows:
         _, members = groups.setdefault(row.what, (row_label(row), []))
@@ -169,7 +173,7 @@ def level_colours(machine: Machine) -> dict[str, str]:
     return {level: level_colour(level) for level in machine.levels()}
 
 
-def fractions(machine: Machine, groups: list, xlabel: str, gap: float = 1) -> Plot | None:
+def fractions(machine: Machine, groups: Groups, xlabel: str, gap: float = 1) -> Plot | None:
     plot = bars(groups, level_colours(machine), xlabel, gap=gap)
     if plot is not None:
         plot.figure.axes[0].axvline(1, color=INK, lw=0.8)
@@ -177,25 +181,25 @@ def fractions(machine: Machine, groups: list, xlabel: str, gap: float = 1) -> Pl
 
 
 def read_fractions(machine: Machine) -> Plot | None:
-    groups = by_level(machine, main_reads(machine), lambda row: row.counter("roof_fraction"))
+    groups = by_level(main_reads(machine), lambda row: row.counter("roof_fraction"))
     return fractions(machine, groups, "read: fraction of the memory roof")
 
 
 def other_fractions(machine: Machine) -> Plot | None:
     rows = in_order([row for row in machine.ours() if row.kernel != "read" and is_main(row)
                      and row.contender == machine.best])
-    groups = [(plain(f"{row.kernel} {row.dtype}", 34) + "\n"
-               + plain(f"{shape_text(row.shape)}  {row.regime}", 40), [(row.contender, row.counter("limit_fraction"))])
-              for row in rows if row.counter("limit_fraction") > 0]
+    groups = []
+    for row in rows:
+        label = plain(f"{row.kernel} {row.dtype}", 34)
+        label += "\n" + plain(f"{shape_text(row.shape)}  {row.regime}", 40)
+        if (fraction := row.counter("limit_fraction")) > 0:
+            groups.append((label, [(row.contender, fraction)]))
     return fractions(machine, groups, "fraction of the lower roof", gap=1.7)
 
 
 def levels(machine: Machine) -> Plot | None:
-    if len(machine.levels()) < 2 or machine.levels()[0] != "scalar":
-        return None
-    slow = {row.what: row.seconds for row in machine.ours() if row.contender == "scalar"}
-    rows = [row for row in main_reads(machine) if row.contender != "scalar" and row.what in slow]
-    groups = by_level(machine, rows, lambda row: slow[row.what] / row.seconds)
+    times = machine.times_scalar()
+    groups = by_level(main_reads(machine), lambda row: times.get((*row.what, row.contender), 0))
     return bars(groups, level_colours(machine), "read: times as fast as scalar", log=True,
                 values="{:.1f}")
 

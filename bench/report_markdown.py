@@ -50,5 +50,5 @@ def table(model: Model) -> str:
     for machine in model.meaningful():
         pieces += [f"**{markdown_text(machine.name)}**: {_summary(machine)}"]
         pieces += [tables.results(machine, only_best=True) if machine.own_runs else None,
-                   tables.peers(machine)]
+                   tables.peers(machine, only_main=True)]
     return _join(pieces)

@@ -1,10 +1,10 @@
-"""Which rows belong together: files to machines, rows to their like, and what must be said about it."""
+"""Which rows belong together: files to machines, rows to their like; what must be said about it."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from report_read import LEVELS, REPETITIONS_MIN, Row, Run
 
@@ -19,6 +19,11 @@ CONDITIONS = ("compiler", "flags", "library_version", "page_mode", "governor", "
 def is_main(row: Row) -> bool:
     shapes = OTHER if row.kernel != "read" else READ_F64 if row.dtype == "f64" else READ
     return shapes.fullmatch(row.shape) is not None
+
+
+def is_main_threaded(row: Row) -> bool:
+    """A main shape with any number of threads: what peers are measured on."""
+    return is_main(replace(row, shape=re.sub(r"/threads:\d+$", "", row.shape)))
 
 
 @dataclass
@@ -58,6 +63,13 @@ class Machine:
     def ours(self) -> list[Row]:
         return [row for row in self.rows() if row.is_ours]
 
+    def times_scalar(self) -> dict[tuple[str, str, str, str], float]:
+        """For each row of a higher level, scalar's time / its own; from one run where it can be."""
+        slow = {row.what: row.seconds for row in self.ours() if row.contender == "scalar"}
+        return {(*row.what, row.contender):
+                row.counter("ratio_to_scalar") or slow[row.what] / row.seconds
+                for row in self.ours() if row.contender != "scalar" and row.what in slow}
+
     def levels(self) -> list[str]:
         present = {row.contender for row in self.ours()}
         return [level for level in LEVELS if level in present]
@@ -81,7 +93,7 @@ class Machine:
         return ratios
 
     def trend(self) -> list[tuple[str, dict[tuple, Row]]]:
-        """For each commit, oldest first: its rows by what they are and level. The newest of each."""
+        """For each commit, oldest first: its rows by what they are and level, newest of each."""
         commits: dict[str, dict[tuple, Row]] = {}
         for run in self.own_runs:
             rows = commits.setdefault(run.text("commit"), {})

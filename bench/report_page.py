@@ -47,7 +47,8 @@ class Page:
 
     def folded(self, table: Table | None) -> None:
         if table is not None and table.rows:
-            self.add(f"<details><summary>{html_text(table.title)}</summary>{table.html()}</details>")
+            title = html_text(table.title)
+            self.add(f"<details><summary>{title}</summary>{table.html()}</details>")
 
     def notices(self) -> None:
         if self.model.notices:
@@ -85,8 +86,8 @@ class Page:
     def machine(self, index: int, machine: Machine) -> None:
         lead = machine.lead
         self.add(f'<section id="machine-{index}"><h2>{html_text(machine.name)}</h2>')
-        badges = [machine.meaningless] if machine.meaningless else ["noisy"] if machine.noisy else []
-        self.add("".join(f'<p><span class="badge">{html_text(text)}</span></p>' for text in badges))
+        if badge := machine.meaningless or ("noisy" if machine.noisy else ""):
+            self.add(f'<p><span class="badge">{html_text(badge)}</span></p>')
         noise = "" if machine.meaningless else f"; {lead.noise_text()}"
         self.add(f'<p class="dim">{html_text(lead.text("cores"))} cores, level '
                  f'{html_text(lead.text("level"))}, attnres '

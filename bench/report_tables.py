@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from report_figures import fma_rates, in_order, peer_names
-from report_model import Comparison, Machine
+from report_model import Comparison, Machine, is_main, is_main_threaded
 from report_read import Row, Run
 from report_text import (Table, fraction_text, rate_text, ratio_text, shape_text, three_digits,
                          time_text)
@@ -15,39 +15,40 @@ def words_of(row: Row) -> list[str]:
     return [row.kernel, row.dtype, row.contender, shape_text(row.shape), row.regime]
 
 
-def _scalar_ratio(row: Row, slow: dict[tuple, float]) -> str:
-    if row.contender == "scalar" or row.what not in slow:
-        return ""
-    return ratio_text(slow[row.what] / row.seconds)
-
-
 def results(machine: Machine, only_best: bool = False) -> Table:
-    """Every row of the library, with both roofs."""
+    """Every row of the library, with both roofs; or the best level's rows of the default run."""
     table = Table("Results", [*WORDS, "time", "GB/s", "of memory roof", "of arithmetic roof",
                               "spread", "vs scalar"], len(WORDS))
-    slow = {row.what: row.seconds for row in machine.ours() if row.contender == "scalar"}
+    times = machine.times_scalar()
     for row in in_order(machine.ours()):
-        if only_best and row.contender != machine.best:
+        if only_best and (row.contender != machine.best or not is_main(row)):
             continue
         spread = row.counter("quartile_spread")
         table.rows.append([
             *words_of(row), time_text(row.seconds), rate_text(row.counter("bytes_per_second")),
             fraction_text(row.counter("roof_fraction")),
             fraction_text(row.counter("arithmetic_fraction")),
-            f"{100 * spread:.0f} %" if spread else "", _scalar_ratio(row, slow)])
+            f"{100 * spread:.0f} %" if spread else "",
+            ratio_text(times.get((*row.what, row.contender)))])
     return table
 
 
-def peers(machine: Machine) -> Table | None:
+def peers(machine: Machine, only_main: bool = False) -> Table | None:
     ratios, names = machine.peers(), peer_names(machine)
     if not names:
         return None
-    table = Table("Peers", ["kernel", "dtype", "shape", "in", *names], 4,
-                  note="A peer's time / that of attnres at level "
-                       f"{machine.best}, measured in turns in one run. Above 1: attnres is faster.")
+    note = (f"A peer's time / that of attnres at level {machine.best}, measured in turns in one "
+            "run. Above 1: attnres is faster.")
+    versions = dict.fromkeys(run.context["peer_versions"] for run in machine.sources()
+                             if "peer_versions" in run.context)
+    if versions:
+        note += f" Versions: {'; '.join(versions)}."
+    table = Table("Peers", ["kernel", "dtype", "shape", "in", *names], 4, note=note)
     found = {row.what: row for run in machine.sources() for row in run.rows
              if row.is_ours and row.contender == machine.best and row.what in ratios}
     for row in in_order(list(found.values())):
+        if only_main and not is_main_threaded(row):
+            continue
         table.rows.append([row.kernel, row.dtype, shape_text(row.shape), row.regime,
                            *(ratio_text(ratios[row.what].get(name)) for name in names)])
     return table

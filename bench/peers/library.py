@@ -61,7 +61,8 @@ class Read:
     """One read of x[sources][tokens][width], set up once; run() only calls."""
 
     def __init__(
-        self, library: Library, dtype: str, x: np.ndarray, query: np.ndarray, eps: float, threads: int
+        self, library: Library, dtype: str, x: np.ndarray, query: np.ndarray, eps: float,
+        threads: int
     ) -> None:
         sources, tokens, width = x.shape
         self._keep = (x, query)  # the C side holds pointers into these

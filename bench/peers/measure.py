@@ -221,7 +221,7 @@ def main(peer: Peer) -> None:
     parser.add_argument("--out", type=Path, help="Google-Benchmark-shaped JSON")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--tokens", type=int, nargs="+", help="instead of the default row counts")
-    parser.add_argument("--probe", action="store_true", help="print the version, or why not, and end")
+    parser.add_argument("--probe", action="store_true", help="print the version, or why not")
     options = parser.parse_args()
     core = limit_threads(options.threads)
     try:

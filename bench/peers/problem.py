@@ -1,4 +1,4 @@
-"""What is computed: the default `read` shapes of the benchmark, with the same seeded data for all."""
+"""What is computed: the benchmark's default `read` shapes, with the same seeded data for all."""
 
 from __future__ import annotations
 
