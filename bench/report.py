@@ -36,9 +36,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def require_distinct(options: argparse.Namespace) -> None:
-    """An output that is an input would be lost."""
+def check_outputs(options: argparse.Namespace) -> None:
+    """Before anything is drawn. An output that is an input would be lost."""
     outputs = [path for path in (options.output, options.markdown) if path is not None]
+    write_all({path: "" for path in outputs}, keep=False)
     taken = [path.resolve() for path in options.files]
     for path in outputs:
         if path.resolve() in taken:
@@ -46,8 +47,9 @@ def require_distinct(options: argparse.Namespace) -> None:
         taken.append(path.resolve())
 
 
-def write_all(texts: dict[Path, str]) -> None:
-    """All of them or none: written beside their places first, moved when all are there."""
+def write_all(texts: dict[Path, str], keep: bool = True) -> None:
+    """All of them or none: written beside their places first, moved when all are there. Without
+    `keep` only to see that it can be done."""
     unfinished: dict[Path, str] = {}
     path = Path()
     try:
@@ -59,7 +61,7 @@ def write_all(texts: dict[Path, str]) -> None:
             with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
                 file.write(text)
             os.chmod(name, 0o644)
-        for path, name in list(unfinished.items()):
+        for path, name in list(unfinished.items()) if keep else []:
             os.replace(name, path)
             del unfinished[path]
     except OSError as error:
@@ -82,7 +84,8 @@ def make_page(model: Model) -> str:
 
 def run(arguments: list[str]) -> None:
     options = parse(arguments)
-    require_distinct(options)
+    if not options.table:
+        check_outputs(options)
     model = make_model([read_run(path) for path in dict.fromkeys(options.files)])
     for notice in model.notices:
         print(f"attnres: {notice}".encode("ascii", "backslashreplace").decode(), file=sys.stderr)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Callable
 
-from report_model import Machine, is_main
+from report_model import Machine, in_order, is_main
 from report_plot import INK, Plot, level_colour, new_figure, other_colour
 from report_read import LEVELS, Row
 from report_text import plain, shape_text
 
 REGIMES = {"L1": "o", "L2": "s", "L3": "^", "DRAM": "D"}
-DTYPES = ("f32", "bf16", "f16", "f64")
 # Longer names before their beginnings.
 PEERS = ("autovec", "peer-c-native", "peer-c", "peer-jax", "peer-onnx", "peer-torch-compile",
          "peer-torch-eager")
@@ -21,15 +20,6 @@ Groups = list[tuple[str, list[tuple[str, float]]]]  # (label, [(series, value)])
 
 def accumulator(dtype: str) -> str:
     return "f64" if dtype == "f64" else "f32"
-
-
-def in_order(rows: list[Row]) -> list[Row]:
-    """By dtype, then by working set."""
-    def order(row: Row) -> tuple:
-        dtype = DTYPES.index(row.dtype) if row.dtype in DTYPES else len(DTYPES)
-        return (row.kernel, dtype, row.dtype, row.counter("working_set_bytes"), row.shape)
-
-    return sorted(rows, key=order)
 
 
 def row_label(row: Row, kernel: bool = False) -> str:
@@ -48,12 +38,6 @@ def plain_ticks(axis, unit: str = "") -> None:
 
 
 # ---- Roofline ------------------------------------------------------------------------------
-
-
-def fma_rates(machine: Machine) -> dict[tuple[str, str], float]:
-    """(level, accumulator) to multiply-adds per second."""
-    return {(row.contender, row.dtype): row.counter("operations_per_second")
-            for row in machine.rows() if row.kernel == "roof_fma"}
 
 
 def intensity(row: Row, rates: dict[tuple[str, str], float]) -> float:
@@ -76,7 +60,7 @@ def memory_roofs(machine: Machine) -> dict[str, float]:
 
 
 def roofline(machine: Machine) -> Plot | None:
-    rates = fma_rates(machine)
+    rates = machine.fma_rates()
     points = [(row, x) for row in main_reads(machine)
               if accumulator(row.dtype) == "f32" and (x := intensity(row, rates)) > 0]
     roofs = memory_roofs(machine)
@@ -204,10 +188,6 @@ def levels(machine: Machine) -> Plot | None:
                 values="{:.1f}")
 
 
-def peer_names(machine: Machine) -> list[str]:
-    return sorted({name for ratios in machine.peers().values() for name in ratios})
-
-
 def peer_colours(names: list[str]) -> dict[str, str]:
     """A known peer's colour is the same for every machine."""
     known = [next((i for i, start in enumerate(PEERS) if name.startswith(start)), len(PEERS))
@@ -216,7 +196,7 @@ def peer_colours(names: list[str]) -> dict[str, str]:
 
 
 def peers(machine: Machine, dtype: str) -> Plot | None:
-    colours = peer_colours(peer_names(machine))
+    colours = peer_colours(machine.peer_names())
     ratios = machine.peers()
     best = {row.what: row for run in machine.sources() for row in run.rows
             if row.is_ours and row.contender == machine.best}

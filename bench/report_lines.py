@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from report_figures import bars, in_order, row_label
-from report_model import Comparison, Machine, is_main
+from report_figures import bars, row_label
+from report_model import Comparison, Machine, in_order, is_main
 from report_plot import INK, MARKS, Plot, new_figure, other_colour
 from report_read import Row
 from report_text import plain

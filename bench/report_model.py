@@ -26,6 +26,18 @@ def is_main_threaded(row: Row) -> bool:
     return is_main(replace(row, shape=re.sub(r"/threads:\d+$", "", row.shape)))
 
 
+DTYPES = ("f32", "bf16", "f16", "f64")
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    """By dtype, then by working set."""
+    def order(row: Row) -> tuple:
+        dtype = DTYPES.index(row.dtype) if row.dtype in DTYPES else len(DTYPES)
+        return (row.kernel, dtype, row.dtype, row.counter("working_set_bytes"), row.shape)
+
+    return sorted(rows, key=order)
+
+
 @dataclass
 class Machine:
     name: str
@@ -91,6 +103,14 @@ class Machine:
                 if row.is_ours and row.contender == self.best and row.ratios():
                     ratios.setdefault(row.what, {}).update(row.ratios())
         return ratios
+
+    def peer_names(self) -> list[str]:
+        return sorted({name for ratios in self.peers().values() for name in ratios})
+
+    def fma_rates(self) -> dict[tuple[str, str], float]:
+        """(level, accumulator) to multiply-adds per second."""
+        return {(row.contender, row.dtype): row.counter("operations_per_second")
+                for row in self.rows() if row.kernel == "roof_fma"}
 
     def trend(self) -> list[tuple[str, dict[tuple, Row]]]:
         """For each commit, oldest first: its rows by what they are and level, newest of each."""

@@ -76,7 +76,7 @@ class Page:
             self.figure("levels", "Level against level", figures.levels(machine)),
             self.figure("others", "Other kernels", figures.other_fractions(machine)),
         ]
-        for dtype in figures.DTYPES[:2]:
+        for dtype in ("f32", "bf16"):
             drawn.append(self.figure("peers", f"Peers, {dtype}", figures.peers(machine, dtype)))
         drawn.append(self.figure("trend", "Trend over commits", lines.trend(machine)))
         for name, points in lines.sweeps(machine).items():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from report_figures import fma_rates, in_order, peer_names
-from report_model import Comparison, Machine, is_main, is_main_threaded
+from report_model import Comparison, Machine, in_order, is_main, is_main_threaded
 from report_read import Row, Run
 from report_text import (Table, fraction_text, rate_text, ratio_text, shape_text, three_digits,
                          time_text)
@@ -34,7 +33,7 @@ def results(machine: Machine, only_best: bool = False) -> Table:
 
 
 def peers(machine: Machine, only_main: bool = False) -> Table | None:
-    ratios, names = machine.peers(), peer_names(machine)
+    ratios, names = machine.peers(), machine.peer_names()
     if not names:
         return None
     note = (f"A peer's time / that of attnres at level {machine.best}, measured in turns in one "
@@ -59,7 +58,7 @@ def roofs(machine: Machine) -> Table | None:
     for row in machine.rows():
         if row.is_roof and row.counter("bytes_per_second"):
             table.rows.append([*words_of(row), rate_text(row.counter("bytes_per_second"))])
-    for (level, dtype), rate in fma_rates(machine).items():
+    for (level, dtype), rate in machine.fma_rates().items():
         table.rows.append(["multiply-adds, G/s", dtype, level, "registers", "",
                            three_digits(rate / 1e9)])
     return table if table.rows else None

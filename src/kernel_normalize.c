@@ -4,16 +4,20 @@
  * reads row and gain once, writes out once; out may be the row. */
 #include "lanes.h"
 
+WORD lanes normalized(const elem *row, acc factor, const acc *gain, size_t n)
+{
+    const lanes v = lanes_mul(lanes_load_some(row, n), lanes_set(factor));
+    return gain ? lanes_mul(v, lanes_load_acc_some(gain, n, 0)) : v;
+}
+
 WORD void normalize_groups(const elem *row, acc factor, const acc *gain, elem *out,
                            const int groups, size_t i, size_t n)
 {
     lanes v[STEPS];
     UNROLLED
     for (int k = 0; k < groups; k++) {
-        v[k] = lanes_mul(lanes_load_some(row + i + k * GROUP, n), lanes_set(factor));
-        if (gain) {
-            v[k] = lanes_mul(v[k], lanes_load_acc_some(gain + i + k * GROUP, n, 0));
-        }
+        const size_t at = i + (size_t)k * GROUP;
+        v[k] = normalized(row + at, factor, gain ? gain + at : NULL, n);
     }
     UNROLLED
     for (int k = 0; k < groups; k++) {

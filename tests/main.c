@@ -23,7 +23,7 @@ int main(int argc, char **argv)
         printf("SKIPPED: parts of the biggest loops, for ATTNRES_TEST_QUICK is set\n");
     }
 #if !ATTNRES_TESTS_FILES
-    printf("SKIPPED: suites golden, safetensors and cli, for the program is not built\n");
+    printf("SKIPPED: all suites that read files, for the program is not built\n");
 #endif
     SRunner *runner = srunner_create(NULL);
     ATTNRES_SUITES(ADD_SUITE)

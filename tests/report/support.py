@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
-import subprocess
+import os
 import sys
 import tempfile
 import unittest
+from contextlib import redirect_stderr, redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REPORT = ROOT / "bench" / "report.py"
+sys.path.insert(0, str(REPORT.parent))
+import report  # noqa: E402
+
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 INVENTED = FIXTURES / "invented-new.json"
 INVENTED_OLD = FIXTURES / "invented-old.json"
@@ -60,18 +67,31 @@ class Outline(HTMLParser):
         return [attributes[name] for _, attributes in self.tags if name in attributes]
 
 
+class Done(NamedTuple):
+    stdout: str
+    stderr: str
+
+
 class Case(unittest.TestCase):
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.directory = Path(directory.name)
 
-    def report(self, *arguments: object, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run([sys.executable, str(REPORT), *map(str, arguments)],
-                              cwd=self.directory, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertNotIn("Traceback", done.stderr)
-        return done
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.directory)
+
+    def report(self, *arguments: object, status: int = 0) -> Done:
+        """In this process: loading the plotting library takes longer than most tests."""
+        with patch.object(sys, "argv", ["report", *map(str, arguments)]), \
+                redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+            try:
+                report.main()
+                code: object = 0
+            except SystemExit as end:
+                code = end.code or 0
+        self.assertEqual(code, status, err.getvalue())
+        return Done(out.getvalue(), err.getvalue())
 
     def page(self, *files: object) -> str:
         self.report(*files, "-o", "page.html")
@@ -84,6 +104,20 @@ class Case(unittest.TestCase):
         path = self.directory / name
         path.write_text(json.dumps(document), encoding="utf-8")
         return path
+
+
+class WithPage(Case):
+    """With the page of all fixtures, made once."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "page.html"
+            arguments = ["report", *map(str, ALL), "-o", str(path)]
+            with patch.object(sys, "argv", arguments), redirect_stdout(io.StringIO()), \
+                    redirect_stderr(io.StringIO()) as err:
+                report.main()
+            cls.html, cls.said = path.read_text(encoding="utf-8"), err.getvalue()
 
 
 def section(page: str, title: str) -> str:

@@ -13,15 +13,17 @@ import sys
 import unittest
 
 from support import (ALL, EMULATED, INVENTED, INVENTED_OLD, RECORDED, RECORDED_PEERS,
-                     RECORDED_SCALAR, REPORT, Case, Outline, figures, section)
+                     RECORDED_SCALAR, REPORT, Case, Outline, WithPage, figures, section)
+
+from report_text import markdown_text
 
 INVENTED_NAME = "Invented CPU 9000 (a fixture)"
 RECORDED_NAME = json.loads(RECORDED.read_text(encoding="utf-8"))["context"]["cpu"]
 
 
-class ThePage(Case):
+class ThePage(WithPage):
     def test_every_plot_is_there(self) -> None:
-        page = self.page(*ALL)
+        page = self.html
         self.assertEqual(figures(section(page, "Machine against machine")), ["machines"])
         self.assertEqual(figures(section(page, INVENTED_NAME)),
                          ["roofline", "fractions", "levels", "peers", "peers", "trend", "sweep"])
@@ -30,7 +32,7 @@ class ThePage(Case):
         self.assertEqual(page.count("<figure"), page.count("<svg"))
 
     def test_tables_of_each_file(self) -> None:
-        page = self.page(*ALL)
+        page = self.html
         for path in ALL:
             self.assertIn(f"<summary>Context of {path.name}</summary>", page)
         text = Outline(page).text
@@ -39,7 +41,7 @@ class ThePage(Case):
         self.assertIn("A/A noise 0.4 %", text)
 
     def test_stands_alone(self) -> None:
-        page = self.page(*ALL)
+        page = self.html
         outline = Outline(page)
         self.assertNotIn("http", page.replace("http-equiv", ""))
         self.assertNotIn("@import", page)
@@ -49,7 +51,7 @@ class ThePage(Case):
         self.assertTrue(all(value.startswith(("#", "data:")) for value in outline.values("href")))
 
     def test_pictures_do_not_share_ids(self) -> None:
-        page = self.page(*ALL)
+        page = self.html
         outline = Outline(page)
         ids = outline.values("id")
         self.assertEqual(len(ids), len(set(ids)))
@@ -59,15 +61,22 @@ class ThePage(Case):
         self.assertLessEqual(used, set(ids))
 
     def test_fits_phones_and_both_themes(self) -> None:
-        page = self.page(*ALL)
+        page = self.html
         self.assertIn('name="viewport" content="width=device-width', page)
         self.assertIn("prefers-color-scheme: dark", page)
         drawings = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
         self.assertEqual(set(re.findall(r"#[0-9a-f]{6}\b", drawings)), set())  # only the theme's
         self.assertIn("<text", drawings)
 
+    def test_doubts_are_said_on_the_page(self) -> None:
+        said = Outline(self.html).text
+        lines = self.said.splitlines()
+        self.assertGreater(len(lines), 8)
+        for line in lines:
+            self.assertIn(line.removeprefix("attnres: "), said)
+
     def test_same_files_same_page(self) -> None:
-        self.assertEqual(self.page(*ALL), self.page(*ALL))
+        self.assertEqual(self.page(*ALL), self.html)
 
     def test_numbers_are_those_of_the_file(self) -> None:
         rows = json.loads(INVENTED.read_text(encoding="utf-8"))["benchmarks"]
@@ -130,12 +139,10 @@ class Doubts(Case):
     """Nothing doubtful is compared without saying so, on the page and on stderr."""
 
     def notices(self, *files: object) -> str:
-        done = self.report(*files, "-o", "page.html")
-        page = (self.directory / "page.html").read_text(encoding="utf-8")
-        said = Outline(page).text
+        done = self.report("--table", *files)
         for line in done.stderr.splitlines():
             self.assertTrue(line.startswith("attnres: "), line)
-            self.assertIn(line.removeprefix("attnres: "), said)
+            self.assertIn(markdown_text(line.removeprefix("attnres: ")), done.stdout)
         return done.stderr
 
     def test_nothing_to_say(self) -> None:
@@ -164,8 +171,7 @@ class Doubts(Case):
         path = self.changed(INVENTED, "a.json", other)
         said = self.notices(INVENTED, path)
         self.assertRegex(said, r"\d+ rows are not compared, for not every machine has them")
-        part = section((self.directory / "page.html").read_text(encoding="utf-8"),
-                       "Machine against machine")
+        part = section(self.page(INVENTED, path), "Machine against machine")
         self.assertNotIn("7168", part)
         self.assertIn("1 x 512 x 9", part)
 
@@ -178,8 +184,8 @@ class Doubts(Case):
 
         path = self.changed(INVENTED, "a.json", other)
         self.assertIn("no row has the same shape on all of them", self.notices(INVENTED, path))
-        page = (self.directory / "page.html").read_text(encoding="utf-8")
-        self.assertEqual(figures(section(page, "Machine against machine")), [])
+        part = section(self.page(INVENTED, path), "Machine against machine")
+        self.assertEqual(figures(part), [])
 
     def test_different_levels_and_builds(self) -> None:
         def other(document: dict) -> None:
@@ -194,7 +200,7 @@ class Doubts(Case):
     def test_emulated_is_left_out(self) -> None:
         said = self.notices(INVENTED, EMULATED)
         self.assertIn("emulated.json: emulated, timings meaningless; left out", said)
-        page = (self.directory / "page.html").read_text(encoding="utf-8")
+        page = self.page(INVENTED, EMULATED)
         part = section(page, "implementer 0x41, part 0xd0c, emulated")
         self.assertEqual(figures(part), [])
         self.assertNotIn("<summary>Results", part)
@@ -270,7 +276,7 @@ class Strangers(Case):
     def test_bytes_that_are_no_text(self) -> None:
         path = self.directory / "a.json"
         path.write_bytes(INVENTED.read_bytes().replace(b'"attnres-bench"', b'"\xd0\xff"'))
-        self.report(path)
+        self.report("--table", path)
 
     def test_repetitions_instead_of_medians(self) -> None:
         def repeat(document: dict) -> None:
