@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -71,20 +72,37 @@ def write_all(texts: dict[Path, str], keep: bool = True) -> None:
             os.unlink(name)
 
 
+def run_elsewhere(module: str) -> None:
+    """A distribution's packages are seen by its own interpreter, which need not be the first one
+    on PATH. Does not return if that one has the module."""
+    other = "/usr/bin/python3"
+    if not os.access(other, os.X_OK) or os.path.abspath(sys.executable) == other:
+        return
+    if subprocess.run([other, "-c", f"import {module}"], capture_output=True).returncode == 0:
+        sys.stderr.flush()
+        os.execv(other, [other, *sys.argv])
+
+
 def make_page(model: Model) -> str:
-    try:
-        import report_page  # only the page needs matplotlib
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("report"):
-            raise
-        raise BadInput(f"the page needs {error.name} for {sys.executable}; Debian's package is "
-                       f"python3-{error.name}") from error
+    import report_page
+
     return report_page.Page(model).html()
+
+
+def require_plotting() -> None:
+    """Only the page needs it."""
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        run_elsewhere("matplotlib")
+        raise BadInput(f"the page needs matplotlib for {sys.executable}; Debian's package is "
+                       "python3-matplotlib") from None
 
 
 def run(arguments: list[str]) -> None:
     options = parse(arguments)
     if not options.table:
+        require_plotting()
         check_outputs(options)
     model = make_model([read_run(path) for path in dict.fromkeys(options.files)])
     for notice in model.notices:

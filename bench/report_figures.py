@@ -13,7 +13,7 @@ REGIMES = {"L1": "o", "L2": "s", "L3": "^", "DRAM": "D"}
 # Longer names before their beginnings.
 PEERS = ("autovec", "peer-c-native", "peer-c", "peer-jax", "peer-onnx", "peer-torch-compile",
          "peer-torch-eager")
-BAR = 0.13  # inches of figure per bar
+BAR = 0.145  # inches of figure per bar
 
 Groups = list[tuple[str, list[tuple[str, float]]]]  # (label, [(series, value)])
 
@@ -122,11 +122,11 @@ def bars(groups: Groups, colours: dict[str, str], xlabel: str, log: bool = False
             left = 1.0 if log else 0.0
             axes.barh(y, value - left, left=left, height=0.9, color=colours[series], lw=0)
             axes.annotate(values.format(value), (max(value, left), y), (3, 0), va="center",
-                          textcoords="offset points", fontsize=7)
+                          textcoords="offset points", fontsize=8)
             y += 1
         y += gap
     axes.set_yticks(ticks, labels)
-    axes.set_ylim(y - gap - 0.2, -0.8)
+    axes.set_ylim(y - gap - 0.2 + (gap - 1) / 2, -0.8)
     axes.set_xlabel(xlabel)
     axes.grid(False, axis="y")
     if log:

@@ -32,9 +32,9 @@ STYLE = {
     "text.parse_math": False,  # a "$" in a name is no formula
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 8.5,
+    "font.size": 9,
     "axes.titlesize": 9,
-    "axes.labelsize": 8.5,
+    "axes.labelsize": 9,
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": GRID,

@@ -207,7 +207,7 @@ def limit_threads(threads: int) -> int | None:
 
 
 def missing(peer: Peer) -> str:
-    for module in ("numpy", *peer.needs):
+    for module in (*peer.needs, "numpy"):
         try:
             importlib.import_module(module)
         except Exception as error:  # a broken installation counts as an absent one

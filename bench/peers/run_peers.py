@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs every Python peer that can run here, names the others, and merges all into one JSON file.
 
-A peer runs in the first interpreter that can import what it needs: build/peers-venv (filled by
+A peer runs in the first interpreter that can import what it needs: build-peers (filled by
 --install), the one that runs this script, Debian's. Each is checked against the library before it
 is timed, and timed in turns with the library in the same process; ratios are made of those pairs.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-VENV = ROOT / "build" / "peers-venv"
+VENV = ROOT / "build-peers"  # not in build/, which ./run makes anew now and then
 SCRIPTS = ("torch_eager.py", "torch_compile.py", "onnxruntime_peer.py", "jax_peer.py")
 PACKAGES = ("numpy", "onnx", "onnxruntime", "jax")
 ABSENT_STATUS = 3  # of a peer's script, see measure.py
@@ -155,7 +155,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="default: bench-results/<host>-<date>-peers.json")
     parser.add_argument("--library", type=Path, default=ROOT / "build" / "src" / "libattnres.so")
     parser.add_argument("--install", action="store_true",
-                        help=f"put {', '.join(PACKAGES)} into build/peers-venv first")
+                        help=f"put {', '.join(PACKAGES)} into build-peers first")
     parser.add_argument("--install-torch", action="store_true",
                         help="also PyTorch 2, for torch.compile: several GB on x86-64")
     parser.add_argument("--only", nargs="+", choices=[peer_name(script) for script in SCRIPTS])

@@ -21,7 +21,7 @@ THEMES = {"light": [], "dark": ["--blink-settings=preferredColorScheme=0"]}
 
 # Runs at the end of a copy of the page that allows scripts.
 PROBE = """
-<pre id="probe"></pre><script>
+<script>
 const colour = (node, name) => getComputedStyle(node)[name];
 const cut = [];
 for (const svg of document.querySelectorAll("svg")) {
@@ -32,7 +32,7 @@ for (const svg of document.querySelectorAll("svg")) {
         box.top < frame.top - 2 || box.bottom > frame.bottom + 2) cut.push(text.textContent);
   }
 }
-document.getElementById("probe").textContent = JSON.stringify({
+parent.postMessage(JSON.stringify({
   errors: window.problems,
   plots: [...document.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect())
     .filter(box => box.width > 250 && box.height > 80).length,
@@ -42,8 +42,15 @@ document.getElementById("probe").textContent = JSON.stringify({
   page: document.documentElement.scrollWidth, window: window.innerWidth,
   ink: colour(document.querySelector("svg text"), "fill"),
   paper: colour(document.body, "backgroundColor"),
-});
+}), "*");
 </script>
+"""
+# Holds the copy in a frame as wide as the screen: a window cannot be as narrow as a phone.
+FRAME = """<!doctype html><pre id="probe"></pre><script>
+window.addEventListener("message", event => {
+  document.getElementById("probe").textContent = event.data;
+});
+</script><iframe src="probed.html" style="border: 0" width="%d" height="%d"></iframe>
 """
 CATCH = """<script>window.problems = [];
 window.addEventListener("error", event => window.problems.push(String(event.message)), true);
@@ -76,6 +83,7 @@ class Browser(WithPage):
         open_page = re.sub(r"<meta http-equiv=[^>]*>", CATCH, self.html, count=1)
         open_page = open_page.replace("<details>", "<details open>")
         probed.write_text(open_page.replace("</body>", PROBE + "</body>"), encoding="utf-8")
+        frame = self.directory / "frame.html"
         kept = Path(os.environ.get("REPORT_SCREENSHOTS") or self.directory)
         for screen, size in SCREENS.items():
             for theme, options in THEMES.items():
@@ -84,15 +92,18 @@ class Browser(WithPage):
                     _, log = self.browse(page, size, *options, f"--screenshot={shot}")
                     self.assertNotIn("CONSOLE", log)
                     self.assertGreater(shot.stat().st_size, 20000)
-                    dom, log = self.browse(probed, size, *options, "--dump-dom")
+                    frame.write_text(FRAME % size, encoding="utf-8")
+                    dom, log = self.browse(frame, (1400, 2500), *options, "--dump-dom")
                     self.assertNotIn("CONSOLE", log)
-                    self.check(json.loads(re.search(r'id="probe">(.*?)</pre>', dom)[1]), theme)
+                    seen = json.loads(re.search(r'id="probe">(.+?)</pre>', dom)[1])
+                    self.check(seen, size[0], theme)
 
-    def check(self, seen: dict, theme: str) -> None:
+    def check(self, seen: dict, width: int, theme: str) -> None:
+        self.assertEqual(seen["window"], width)
         self.assertEqual(seen["errors"], [])
         self.assertEqual(seen["plots"], self.html.count("<svg"))
         self.assertEqual(seen["cut"], [])
-        self.assertLessEqual(seen["page"], seen["window"])
+        self.assertLessEqual(seen["page"], width)
         self.assertGreater(seen["smallest"], 7)  # pixels of a line: still readable
         ink, paper = luminance(seen["ink"]), luminance(seen["paper"])
         self.assertGreater(abs(ink - paper), 0.6)
