@@ -6,8 +6,11 @@
 
 WORD lanes normalized(const elem *row, acc factor, const acc *gain, size_t n)
 {
-    const lanes v = lanes_mul(lanes_load_some(row, n), lanes_set(factor));
-    return gain ? lanes_mul(v, lanes_load_acc_some(gain, n, 0)) : v;
+    lanes v = lanes_mul(lanes_load_some(row, n), lanes_set(factor));
+    if (gain) {
+        v = lanes_mul(v, lanes_load_acc_some(gain, n, 0));
+    }
+    return v;
 }
 
 WORD void normalize_groups(const elem *row, acc factor, const acc *gain, elem *out,
