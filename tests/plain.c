@@ -184,12 +184,15 @@ void plain_take(const reading *in, plain_state *state, const void *row, double l
     if (logit == -(double)INFINITY) {
         return;
     }
+    if (logit == (double)INFINITY) {
+        logit = (double)NAN; /* Inf - Inf */
+    }
     if (state->max == -(double)INFINITY && state->sum == 0) {
         for (size_t i = 0; i < in->width; i++) {
             state->mix[i] = elements_get(in->dtype, row, i);
         }
         state->max = logit;
-        state->sum = 1;
+        state->sum = isnan(logit) ? logit : 1;
         return;
     }
     double alpha = 1, p = 1;

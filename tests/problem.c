@@ -33,7 +33,7 @@ static void fill_query(problem *it, inputs_kind kind, uint64_t *stream)
     const double ordinary = 1.5 / sqrt((double)it->shape.width);
     if (kind == INPUTS_TIES) {
         inputs_fill(accumulator, INPUTS_TIES, stream, it->query, it->shape.width);
-    } else if (inputs_pick(stream, 16) == 0) {
+    } else if (kind != INPUTS_ORDINARY && inputs_pick(stream, 16) == 0) {
         inputs_fill(accumulator, (inputs_kind)inputs_pick(stream, INPUTS_SPECIAL), stream,
                     it->query, it->shape.width);
     } else {

@@ -33,7 +33,8 @@ typedef struct problem {
     attnres_read_args args;
 } problem;
 
-/* Inputs are the same for the same size and `stream`. */
+/* Inputs are the same for the same size and `stream`. With ordinary rows the query is ordinary,
+ * too; with others it is now and then such that logits are no numbers. */
 void problem_open(problem *it, problem_size size, uint64_t stream);
 void problem_close(problem *it);
 

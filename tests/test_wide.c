@@ -29,7 +29,7 @@ static const extreme extremes[] = {
     {"tiny eps above tiny squares", 1e-30, 1, 1e-45, 1, 0, 1, -1},
     {"subnormal floats, no eps", 0x1p-135, 1, 0, 1, 0, -1, -1},
     {"subnormal bf16, no eps", 0x1p-129, 1, 0, 1, 0, 1, -1},
-    {"mean square just below the smallest float", 0x1.1p-64, 1, 0, 1, 0, 1, -1},
+    {"mean square just below the smallest float", 0x1p-64, 1, 0, 1, 0, 1, -1},
     {"mean square above the smallest float", 0x1p-62, 1, 0, 0, 0, 0, -1},
     {"ordinary", 1, 1, 1e-6, 0, 0, 0, 0},
     {"ordinary, no eps", 1, 1, 0, 0, 0, 0, 0},
