@@ -250,7 +250,6 @@ said()
 {
     grep -q "$1" "$work/output" || fail "$2"
 }
-said '^  *avx512  *built, usable' "the emulated machine cannot run the avx512 level"
 said '^status of check: ' "the emulated machine did not finish (limit: $minutes minutes)"
 for dtype in f32 f64 f16 bf16; do
     said "^avx512  *$dtype  *[1-9][0-9]* cases, 0 differences, " \

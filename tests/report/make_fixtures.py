@@ -92,7 +92,8 @@ def context(**extra: str) -> dict:
         "page_mode": "the system's choice", "pinned_core": "2", "repetitions": "9",
         "level": "avx512", "level_reason": "avx512 is the highest level that build, CPU and system "
         "support", "levels": "scalar, avx2, avx512", "levels_skipped": "none",
-        "peers": ", ".join(PEERS), "peers_absent": "ggml: pkg-config found none when this was built",
+        "peers": ", ".join(PEERS),
+        "peers_absent": "ggml: pkg-config found none when this was built",
         "rows_skipped": "none", "noise": "0.0040", "cpu_share": "0.998", "noisy": "no",
         "emulated": "no", "smoke": "no", **extra,
     }

@@ -136,7 +136,8 @@ class Markdown(Case):
 class Strangers(Case):
     """Files come from anyone: nothing in them becomes markup, and odd ones are read."""
 
-    EVIL = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e$\\frac{1}$|`[a](b://c)`\n# x'
+    EVIL = ('"><script>alert(1)</script><img src=x onerror=alert(1)>'
+            '\u202e$\\frac{1}$|`[a](b://c)`\n# x')
 
     def evil(self, document: dict) -> None:
         for key in list(document["context"]):
