@@ -37,7 +37,7 @@ attnres_status attnres_check_scoring(double eps, double scale, const double *bia
 attnres_status attnres_region_rows(const attnres_shape *shape, attnres_dtype dtype,
                                    attnres_rows rows, struct attnres_region *region)
 {
-    const size_t size = attnres_dtype_size(dtype);
+    const size_t size = attnres_element_bytes(dtype);
     size_t stride = shape->width, end;
 
     if (!rows.data) {
@@ -59,7 +59,7 @@ attnres_status attnres_region_rows(const attnres_shape *shape, attnres_dtype dty
 
 struct attnres_region attnres_region_vector(attnres_dtype dtype, const void *data, size_t length)
 {
-    const size_t bytes = length * attnres_dtype_size(dtype);
+    const size_t bytes = length * attnres_element_bytes(dtype);
     const struct attnres_region region = {data, bytes, bytes, data != NULL};
     return region;
 }

@@ -21,16 +21,22 @@ struct attnres_region {
     size_t stride, bytes, count;
 };
 
+/* attnres_dtype_size of a dtype that has been checked: a public function is a call. */
+static inline size_t attnres_element_bytes(attnres_dtype dtype)
+{
+    return dtype == ATTNRES_F64 ? 8 : dtype == ATTNRES_F32 ? 4 : 2;
+}
+
 static inline const void *attnres_row(const attnres_shape *shape, attnres_rows rows, size_t t)
 {
     const size_t stride = rows.stride ? (size_t)rows.stride : shape->width;
-    return (const char *)rows.data + t * stride * attnres_dtype_size(shape->dtype);
+    return (const char *)rows.data + t * stride * attnres_element_bytes(shape->dtype);
 }
 
 static inline void *attnres_row_out(const attnres_shape *shape, attnres_rows_out rows, size_t t)
 {
     const size_t stride = rows.stride ? (size_t)rows.stride : shape->width;
-    return rows.data ? (char *)rows.data + t * stride * attnres_dtype_size(shape->dtype) : NULL;
+    return rows.data ? (char *)rows.data + t * stride * attnres_element_bytes(shape->dtype) : NULL;
 }
 
 static inline attnres_rows attnres_rows_of(attnres_rows_out rows)
@@ -49,11 +55,10 @@ static inline size_t attnres_entry(const attnres_shape *shape, const attnres_per
     return s * source_stride + t * token_stride;
 }
 
-/* a * b, or a wrong answer and 1. */
+/* a * b, or a wrong answer and 1. Every call checks a few; dividing would show in small reads. */
 static inline int attnres_multiply(size_t a, size_t b, size_t *product)
 {
-    *product = a * b;
-    return a != 0 && *product / a != b;
+    return __builtin_mul_overflow(a, b, product);
 }
 
 attnres_status attnres_check_shape(const attnres_shape *shape);
