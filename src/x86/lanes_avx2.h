@@ -25,7 +25,7 @@
 #define STEPS 2
 #else
 #define REGISTERS 2
-#define ROWS 2
+#define ROWS 3
 #define PARTS_AT_ONCE 1
 #define CHUNK 1024
 #define CHUNK_FROM_MEMORY 1024
@@ -230,8 +230,17 @@ WORD lanes lanes_rounded(lanes v)
 
 #if defined(ATTNRES_DTYPE_BF16)
 
+/* Loads once what two instructions use: a compiler that folds the load into both of them makes the
+ * loads the limit. */
+#if defined(ATTNRES_SHIM)
+#define LOADED(v)
+#else
+#define LOADED(v) __asm__("" : "+x"(v));
+#endif
+
 WORD lanes widen(__m256i pairs)
 {
+    LOADED(pairs)
     const __m256i odd = _mm256_and_si256(pairs, _mm256_set1_epi32((int)0xffff0000));
     const lanes v = {{_mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16)), _mm256_castsi256_ps(odd)}};
     return v;
@@ -284,7 +293,7 @@ WORD __m256i narrow(lanes v)
 {
     __m256i even, odd;
     round_halves(v, &even, &odd);
-    return _mm256_or_si256(_mm256_srli_epi32(even, 16), upper_half(odd));
+    return _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
 }
 
 WORD __m256i narrow_exact(lanes v)
