@@ -5,8 +5,11 @@
  * the elements i with i mod LANES == j, fused. The caller folds the lanes.
  *
  * Memory: reads every row once, all of them side by side; the score kernel has just read the same
- * rows, so they come from the cache if the rows of one token fit there. Writes each result once. */
+ * rows, so they come from the cache if the rows of one token fit there. Writes each result once.
+ * Mixing leaves the memory idle; rows of the next token are fetched in the meantime. */
 #include "fold_groups.h"
+
+#define CACHE_LINE 64
 
 WORD void mix_groups(const struct attnres_mix *mix, const int groups, const int part, size_t i,
                      size_t n, lanes *squares)
@@ -38,8 +41,20 @@ WORD void mix_groups(const struct attnres_mix *mix, const int groups, const int 
     }
 }
 
-void KERNEL(mix)(const struct attnres_mix *mix, size_t width)
+WORD void fetch_ahead(const struct attnres_mix *mix, size_t i)
 {
+    for (size_t s = 0; s < mix->ahead_count; s++) {
+        const char *columns = (const char *)((const elem *)mix->ahead[s] + i);
+        UNROLLED
+        for (size_t line = 0; line < STEPS * GROUP * sizeof(elem); line += CACHE_LINE) {
+            __builtin_prefetch(columns + line);
+        }
+    }
+}
+
+void KERNEL(mix)(const struct attnres_mix *wanted, size_t width)
+{
+    const struct attnres_mix copy = *wanted, *mix = &copy; /* nothing that is written aliases it */
     lanes squares[PARTS];
     size_t i = 0;
 
@@ -48,6 +63,7 @@ void KERNEL(mix)(const struct attnres_mix *mix, size_t width)
             mix->squares ? lanes_load_acc((acc *)mix->squares + part * GROUP) : lanes_zero();
     }
     for (; i + STEPS * GROUP <= width; i += STEPS * GROUP) {
+        fetch_ahead(mix, i);
         mix_groups(mix, STEPS, 0, i, GROUP, squares);
     }
     for (; i < width; i += LANES) {

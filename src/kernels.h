@@ -25,7 +25,9 @@ struct attnres_mix {
     void *squares; /* acc[LANES]: the squares of v are added to them, lane by lane; or NULL */
     void *normed;  /* receives (v * norm_factor) * gain; NULL: not wanted */
     double norm_factor;
-    const void *gain; /* acc[width]; NULL: ones */
+    const void *gain;         /* acc[width]; NULL: ones */
+    const void *const *ahead; /* [ahead_count] rows that are wanted next, to be fetched meanwhile */
+    size_t ahead_count;
 };
 
 /* K(name, arguments)

@@ -16,6 +16,11 @@
 #define TILE_BYTES 2048 /* of accumulators; a multiple of every block of lanes */
 #define LANES_BYTES 128
 
+/* Of the next token, fetched during the mix. With more than this, rows that are still needed were
+ * pushed out of a 512 KiB L2 cache (docs/design.md, section 5). */
+#define BYTES_AHEAD 65536
+#define ROWS_AHEAD 16
+
 struct group {
     const void *rows[GROUP];
     double logits[GROUP];
@@ -179,6 +184,22 @@ static void *at_column(void *row, size_t column, size_t size)
     return row ? (char *)row + column * size : NULL;
 }
 
+static size_t rows_ahead(const struct token *token, const void *rows[ROWS_AHEAD])
+{
+    const struct attnres_plan *plan = token->plan;
+    size_t count = BYTES_AHEAD / plan->shape->width / attnres_dtype_size(plan->shape->dtype);
+
+    if (!plan->scoring.from_memory || token->t + 1 == plan->shape->tokens) {
+        return 0;
+    }
+    count = count < plan->count ? count : plan->count;
+    count = count < ROWS_AHEAD ? count : ROWS_AHEAD;
+    for (size_t s = 0; s < count; s++) {
+        rows[s] = source_row(plan, s, token->t + 1);
+    }
+    return count;
+}
+
 /* Runs the mix kernel over the whole row with what `wanted` asks for; its row pointers are those
  * of column 0. */
 static void mix_token(const struct token *token, const struct attnres_mix *wanted)
@@ -186,10 +207,13 @@ static void mix_token(const struct token *token, const struct attnres_mix *wante
     const struct attnres_plan *plan = token->plan;
     const size_t width = plan->shape->width, size = attnres_dtype_size(plan->shape->dtype);
     const size_t accumulator_size = is_double(plan) ? sizeof(double) : sizeof(float);
+    const void *ahead[ROWS_AHEAD];
     struct attnres_mix mix = *wanted;
 
     mix.factor = token->factor;
     if (token->one_group) {
+        mix.ahead = ahead;
+        mix.ahead_count = rows_ahead(token, ahead);
         mix.rows = token->steps.rows;
         mix.steps = &token->steps.pairs;
         mix.count = token->steps.count;
