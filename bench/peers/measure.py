@@ -32,7 +32,9 @@ class Peer(Protocol):
 
 
 REPETITIONS = 9
-MIN_SECONDS = 0.03
+MIN_SECONDS = 0.1
+NOISY = 0.05
+ATTEMPTS = 3  # a shape whose two measurements of the library differ by more is measured again
 
 
 def seconds_of(call: Callable[[], object], iterations: int) -> tuple[float, float]:
@@ -97,6 +99,18 @@ def spread(times: list[tuple[float, float]]) -> float:
     return (high - low) / middle
 
 
+def measured(ours: Callable[[], object], theirs: Callable[[], object]) -> tuple:
+    """The library's (iterations, times), the peer's, and the noise: how far the library's two
+    medians are apart."""
+    for _ in range(ATTEMPTS):
+        mine, peer, again = interleaved([ours, theirs, ours])
+        medians = median_seconds(mine[1]), median_seconds(again[1])
+        noise = max(medians) / min(medians) - 1
+        if noise <= NOISY:
+            break
+    return mine, peer, noise
+
+
 class Session:
     def __init__(self, peer: Peer, library, threads: int) -> None:
         self.peer, self.library, self.threads = peer, library, threads
@@ -131,7 +145,8 @@ class Session:
         ours = library.Read(self.library, dtype, problem.x, problem.query, problem.eps,
                             self.threads)
         self.check(problem, ours, result)
-        (mine, theirs, again) = interleaved([ours.run, call, ours.run])
+        mine, theirs, noise = measured(ours.run, call)
+        self.noise = max(self.noise, noise)
         ours.close()
 
         text = f"tokens:{tokens}/width:{problems.WIDTH}/sources:{problems.SOURCES}"
@@ -139,9 +154,6 @@ class Session:
         moved = problem.bytes_read + problem.bytes_written
         label = machine.regime(moved)
         mine_median, their_median = median_seconds(mine[1]), median_seconds(theirs[1])
-        again_median = median_seconds(again[1])
-        self.noise = max(self.noise, abs(mine_median - again_median)
-                         / min(mine_median, again_median))
         for level, (iterations, times), used in (
             (self.library.level, mine, ours.threads), (self.peer.name, theirs, self.threads)
         ):
@@ -154,7 +166,7 @@ class Session:
                 counters[f"ratio_to_{self.peer.name}"] = their_median / mine_median
             self.rows += rows_of(f"read/{dtype}/{level}/{text}", label, counters, iterations, times)
         print(f"{self.peer.name}: {dtype} {text}: {their_median * 1e6:.1f} us, "
-              f"attnres {mine_median * 1e6:.1f} us", file=sys.stderr)
+              f"attnres {mine_median * 1e6:.1f} us, A/A {noise:.1%}", file=sys.stderr)
 
     def run(self, tokens: tuple[int, ...]) -> None:
         for dtype in ("f32", "bf16"):
@@ -184,7 +196,7 @@ class Session:
             "min_time": f"{MIN_SECONDS:.3f}",
             "interleaved": "yes",
             "noise": f"{self.noise:.4f}",
-            "noisy": "yes" if self.noise > 0.05 else "no",
+            "noisy": "yes" if self.noise > NOISY else "no",
             "emulated": "no",
             "smoke": "no",
         }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs every Python peer that can run here, names the others, and merges all into one JSON file.
+"""Runs every Python peer that can run here, names the others, and writes one JSON file for each
+number of threads: their noise is not the same.
 
 A peer runs in the first interpreter that can import what it needs: build-peers (filled by
 --install), the one that runs this script, Debian's. Each is checked against the library before it
@@ -25,6 +26,7 @@ ROOT = HERE.parent.parent
 VENV = ROOT / "build-peers"  # not in build/, which ./run makes anew now and then
 SCRIPTS = ("torch_eager.py", "torch_compile.py", "onnxruntime_peer.py", "jax_peer.py")
 PACKAGES = ("numpy", "onnx", "onnxruntime", "jax")
+NOISY = 0.05
 ABSENT_STATUS = 3  # of a peer's script, see measure.py
 
 
@@ -58,6 +60,7 @@ class Outcome:
     absent: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     noise: float = 0.0
+    failed: bool = False
 
     def add(self, path: Path) -> None:
         document = json.loads(path.read_text())
@@ -82,7 +85,7 @@ class Outcome:
             "rows_skipped": "; ".join(dict.fromkeys(self.skipped)) or "none",
             "pinned_core": "one core for one thread, none for more",
             "noise": f"{self.noise:.4f}",
-            "noisy": "yes" if self.noise > 0.05 else "no",
+            "noisy": "yes" if self.noise > NOISY else "no",
         }
         return {"context": context, "benchmarks": list(self.rows.values())}
 
@@ -132,27 +135,37 @@ def peer_name(script: str) -> str:
     return "peer-" + script.removesuffix(".py").removesuffix("_peer").replace("_", "-")
 
 
-def run(runner: Runner, scripts: list[str], thread_counts: list[int]) -> tuple[Outcome, bool]:
-    outcome, failed = Outcome(), False
-    found: dict[str, str] = {}
+def run(runner: Runner, scripts: list[str], threads: int) -> Outcome:
+    outcome = Outcome()
     for script in scripts:
         interpreter, why = runner.find(script)
-        if interpreter:
-            found[script] = interpreter
-        else:
+        why = why or runner.measure(script, interpreter, threads, outcome)
+        if why:
             outcome.absent[peer_name(script)] = why
-    for threads in thread_counts:
-        for script, interpreter in found.items():
-            why = runner.measure(script, interpreter, threads, outcome)
-            if why:
-                outcome.absent[f"{peer_name(script)} with {threads} threads"] = why
-                failed = failed or why.startswith("failed")
-    return outcome, failed
+            outcome.failed = outcome.failed or why.startswith("failed")
+    return outcome
+
+
+def report(outcome: Outcome, threads: int) -> None:
+    for name, why in outcome.absent.items():
+        print(f"absent: {name} ({why})")
+    for text in dict.fromkeys(outcome.skipped):
+        print(f"skipped: {text}")
+    print(f"{threads} thread{'s' if threads > 1 else ''}: A/A noise {100 * outcome.noise:.1f} %"
+          + (". NOISY: do not compare these numbers" if outcome.noise > NOISY else ""))
+
+
+def write(outcome: Outcome, path: Path) -> None:
+    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished.write_text(json.dumps(outcome.document(), indent=1) + "\n")
+    unfinished.replace(path)
+    print(path)
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run peers", description=__doc__)
-    parser.add_argument("--out", type=Path, help="default: bench-results/<host>-<date>-peers.json")
+    parser.add_argument("--out", type=Path, help="default: bench-results/<host>-<date>-peers.json; "
+                        "the number of threads is added to further ones")
     parser.add_argument("--library", type=Path, default=ROOT / "build" / "src" / "libattnres.so")
     parser.add_argument("--install", action="store_true",
                         help=f"put {', '.join(PACKAGES)} into build-peers first")
@@ -174,30 +187,23 @@ def main() -> None:
     out = options.out or ROOT / "bench-results" / f"{platform.node()}-{stamp}-peers.json"
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = out.with_name(out.name + ".unfinished")
-        unfinished.touch()  # now rather than after minutes of measuring
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass  # now rather than after minutes of measuring
     except OSError as error:
         fail(f"cannot write {out}: {error.strerror}")
-    try:
-        scripts = [s for s in SCRIPTS if not options.only or peer_name(s) in options.only]
-        cores = len(os.sched_getaffinity(0))
-        outcome, failed = run(Runner(options.library.resolve(), options.seconds), scripts,
-                              options.threads or sorted({1, cores}))
-        for name, why in outcome.absent.items():
-            print(f"absent: {name} ({why})")
-        for text in dict.fromkeys(outcome.skipped):
-            print(f"skipped: {text}")
-        if not outcome.rows:
-            fail("no peer can run here; try --install")
-        document = outcome.document()
-        if document["context"]["noisy"] == "yes":
-            print(f"A/A noise {100 * outcome.noise:.1f} %. NOISY: do not compare these numbers")
-        unfinished.write_text(json.dumps(document, indent=1) + "\n")
-        unfinished.replace(out)
-        print(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    sys.exit(1 if failed else 0)
+    scripts = [s for s in SCRIPTS if not options.only or peer_name(s) in options.only]
+    runner = Runner(options.library.resolve(), options.seconds)
+    counts = options.threads or sorted({1, len(os.sched_getaffinity(0))})
+    outcomes = {threads: run(runner, scripts, threads) for threads in counts}
+    for threads, outcome in outcomes.items():
+        report(outcome, threads)
+    if not any(outcome.rows for outcome in outcomes.values()):
+        fail("no peer can run here; try --install")
+    for threads, outcome in outcomes.items():
+        if outcome.rows:
+            extra = "" if threads == counts[0] else f"-{threads}-threads"
+            write(outcome, out.with_stem(out.stem + extra))
+    sys.exit(1 if any(outcome.failed for outcome in outcomes.values()) else 0)
 
 
 if __name__ == "__main__":
