@@ -76,7 +76,7 @@ void prepare(Shared &shared, Entry &entry)
     }
     entry.task = std::make_unique<Task>(row.make(row.contender));
     if (row.contender != nullptr) {
-        entry.task->run();
+        run_once(*entry.task);
         refuse_subnormals(row, *entry.task);
     }
     shared.suite.memory.check_resident();
@@ -92,18 +92,13 @@ void run_row(benchmark::State &state, Shared &shared, Entry &entry)
     if (row.contender != nullptr) {
         row.contender->activate();
     }
-    if (task.begin) {
-        task.begin();
-    }
+    const Begun begun(task);
     const std::size_t l3 = shared.suite.machine.l3;
     if (row.working_set <= (l3 > 0 ? l3 : std::size_t{64} << 20)) {
         task.run(); // other rows had the caches in between
     }
     for ([[maybe_unused]] auto _ : state) {
         task.run();
-    }
-    if (task.end) {
-        task.end();
     }
     if (row.bytes() > 0) {
         const double bytes = row.bytes() * static_cast<double>(state.iterations());

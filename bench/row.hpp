@@ -28,9 +28,38 @@ struct Result {
 struct Task {
     std::function<void()> run;
     std::vector<Result> results;
-    std::function<void()> begin; // around a run of repetitions, not timed; may be absent
+    std::function<void()> begin; // before and after calls of run, not timed; may be absent
     std::function<void()> end;
 };
+
+// As long as it lives, the task may run.
+class Begun
+{
+  public:
+    explicit Begun(const Task &task) : task_(task)
+    {
+        if (task_.begin) {
+            task_.begin();
+        }
+    }
+    ~Begun()
+    {
+        if (task_.end) {
+            task_.end();
+        }
+    }
+    Begun(const Begun &) = delete;
+    Begun &operator=(const Begun &) = delete;
+
+  private:
+    const Task &task_;
+};
+
+inline void run_once(const Task &task)
+{
+    const Begun begun(task);
+    task.run();
+}
 
 struct Row {
     // <kernel>/<dtype>/<contender>/<shape>

@@ -87,6 +87,9 @@ void add_smoke_rows(Suite &suite)
     for (const Contender &contender : suite.contenders.present) {
         for (const attnres_dtype dtype : dtypes) {
             add_read(suite, contender, {dtype, 2, 130, 5});
+            ReadShape split = {dtype, 2, 130, 5, {}, "/threads:2"};
+            split.threads = 2;
+            add_read(suite, contender, split);
             add_score(suite, contender, {dtype, 1, 512, 9});
             add_mix(suite, contender, {dtype, 1, 512, 9});
             add_normalize(suite, contender, {dtype, 1, 512, 1});

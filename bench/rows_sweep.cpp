@@ -33,14 +33,17 @@ void sweep_blocks(Suite &suite, const Contender &contender, attnres_dtype dtype)
     }
 }
 
-// 1, 2, 4, ... and all cores.
+// 1, 2, 4, ... and all cores, on rows in the cache and in memory.
 void sweep_threads(Suite &suite, const Contender &contender, attnres_dtype dtype)
 {
     const auto cores = static_cast<int>(suite.machine.allowed_cores.size());
     for (int threads = 1;; threads = std::min(2 * threads, cores)) {
-        ReadShape shape = {dtype, 512, 7168, 9, {}, {}, "threads"};
+        ReadShape shape = {dtype, 16, 7168, 9, {}, {}, "threads-in-cache"};
         shape.extra = "/threads:" + std::to_string(threads);
         shape.threads = threads;
+        add_read(suite, contender, shape);
+        shape.tokens = 512;
+        shape.sweep = "threads";
         add_read(suite, contender, shape);
         if (threads == cores) {
             break;
