@@ -16,8 +16,8 @@
 #define TILE_BYTES 2048 /* of accumulators; a multiple of every block of lanes */
 #define LANES_BYTES 128
 
-/* Of the next token, fetched during the mix. With more than this, rows that are still needed were
- * pushed out of a 512 KiB L2 cache (docs/design.md, section 5). */
+/* Fetched during the mix, from the next token above all. With more than this, rows that are still
+ * needed were pushed out of a 512 KiB L2 cache (docs/design.md, section 5). */
 #define BYTES_AHEAD 65536
 #define ROWS_AHEAD 16
 
@@ -184,18 +184,25 @@ static void *at_column(void *row, size_t column, size_t size)
     return row ? (char *)row + column * size : NULL;
 }
 
+/* What is wanted after this mix, in pieces as long as a row: the gain, before anything of it was
+ * used, and rows of the next token. */
 static size_t rows_ahead(const struct token *token, const void *rows[ROWS_AHEAD])
 {
     const struct attnres_plan *plan = token->plan;
-    size_t count = BYTES_AHEAD / plan->shape->width / attnres_dtype_size(plan->shape->dtype);
+    const size_t row = plan->shape->width * attnres_dtype_size(plan->shape->dtype);
+    const size_t most = BYTES_AHEAD / row < ROWS_AHEAD ? BYTES_AHEAD / row : ROWS_AHEAD;
+    size_t count = 0;
 
-    if (!plan->scoring.from_memory || token->t + 1 == plan->shape->tokens) {
-        return 0;
+    if (token->t == 0 && plan->norm_gain) {
+        const size_t bytes = is_double(plan) ? sizeof(double) : sizeof(float);
+        for (; count < most && count * row < plan->shape->width * bytes; count++) {
+            rows[count] = (const char *)plan->norm_gain + count * row;
+        }
     }
-    count = count < plan->count ? count : plan->count;
-    count = count < ROWS_AHEAD ? count : ROWS_AHEAD;
-    for (size_t s = 0; s < count; s++) {
-        rows[s] = source_row(plan, s, token->t + 1);
+    if (plan->scoring.from_memory && token->t + 1 < plan->shape->tokens) {
+        for (size_t s = 0; count < most && s < plan->count; s++) {
+            rows[count++] = source_row(plan, s, token->t + 1);
+        }
     }
     return count;
 }
