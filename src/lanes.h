@@ -72,8 +72,10 @@ typedef float acc;
 /* Also of levels that only tests and benchmarks build. */
 ATTNRES_DTYPES(ATTNRES_PROTOTYPES, ATTNRES_LEVEL)
 
-/* Words must disappear into the body; loops over groups and rows must become straight code. */
+/* A CHUNK without end. */
 #define WHOLE_ROWS ((size_t)1 << 30)
+
+/* Words must disappear into the body; loops over groups and rows must become straight code. */
 #define WORD static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")

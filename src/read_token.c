@@ -57,6 +57,11 @@ static int is_double(const struct attnres_plan *plan)
     return plan->shape->dtype == ATTNRES_F64;
 }
 
+static size_t accumulator_bytes(const struct attnres_plan *plan)
+{
+    return is_double(plan) ? sizeof(double) : sizeof(float);
+}
+
 /* (A)value, as a double. */
 static double rounded_to_accumulator(const struct attnres_plan *plan, double value)
 {
@@ -155,7 +160,7 @@ static void fold_tile(const struct token *token, size_t begin, size_t n, void *a
 {
     const struct attnres_plan *plan = token->plan;
     const size_t size = attnres_dtype_size(plan->shape->dtype);
-    const size_t accumulator_size = is_double(plan) ? sizeof(double) : sizeof(float);
+    const size_t accumulator_size = accumulator_bytes(plan);
     struct attnres_fold fold = first_fold(plan, token->t);
     const void *start = token->start ? token->start + begin * accumulator_size : NULL;
     struct group group;
@@ -194,8 +199,8 @@ static size_t rows_ahead(const struct token *token, const void *rows[ROWS_AHEAD]
     size_t count = 0;
 
     if (token->t == 0 && plan->norm_gain) {
-        const size_t bytes = is_double(plan) ? sizeof(double) : sizeof(float);
-        for (; count < most && count * row < plan->shape->width * bytes; count++) {
+        const size_t gain = plan->shape->width * accumulator_bytes(plan);
+        for (; count < most && count * row < gain; count++) {
             rows[count] = (const char *)plan->norm_gain + count * row;
         }
     }
@@ -213,7 +218,7 @@ static void mix_token(const struct token *token, const struct attnres_mix *wante
 {
     const struct attnres_plan *plan = token->plan;
     const size_t width = plan->shape->width, size = attnres_dtype_size(plan->shape->dtype);
-    const size_t accumulator_size = is_double(plan) ? sizeof(double) : sizeof(float);
+    const size_t accumulator_size = accumulator_bytes(plan);
     const void *ahead[ROWS_AHEAD];
     struct attnres_mix mix = *wanted;
 

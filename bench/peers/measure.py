@@ -34,6 +34,7 @@ class Peer(Protocol):
 REPETITIONS = 9
 MIN_SECONDS = 0.1
 NOISY = 0.05
+ABSENT_STATUS = 3  # of a script whose peer cannot run here
 ATTEMPTS = 3  # a shape whose two measurements of the library differ by more is measured again
 
 
@@ -242,7 +243,7 @@ def main(peer: Peer) -> None:
         version = peer.version()
     except Absent as reason:
         print(reason)
-        sys.exit(3)
+        sys.exit(ABSENT_STATUS)
     if options.probe:
         print(version)
         return
@@ -256,5 +257,5 @@ def main(peer: Peer) -> None:
     session.run(tuple(options.tokens or problems.TOKENS))
     if not session.rows:
         print("; ".join(session.skipped))
-        sys.exit(3)
+        sys.exit(ABSENT_STATUS)
     write_json(options.out, session.context(core), session.rows)

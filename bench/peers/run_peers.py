@@ -20,14 +20,13 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from measure import ABSENT_STATUS, NOISY
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 VENV = ROOT / "build-peers"  # not in build/, which ./run makes anew now and then
 SCRIPTS = ("torch_eager.py", "torch_compile.py", "onnxruntime_peer.py", "jax_peer.py")
 PACKAGES = ("numpy", "onnx", "onnxruntime", "jax")
-NOISY = 0.05
-ABSENT_STATUS = 3  # of a peer's script, see measure.py
 
 
 def fail(text: str) -> None:
@@ -135,10 +134,10 @@ def peer_name(script: str) -> str:
     return "peer-" + script.removesuffix(".py").removesuffix("_peer").replace("_", "-")
 
 
-def run(runner: Runner, scripts: list[str], threads: int) -> Outcome:
+def run(runner: Runner, found: dict[str, tuple[str, str]], threads: int) -> Outcome:
+    """What Runner.find gave for each script."""
     outcome = Outcome()
-    for script in scripts:
-        interpreter, why = runner.find(script)
+    for script, (interpreter, why) in found.items():
         why = why or runner.measure(script, interpreter, threads, outcome)
         if why:
             outcome.absent[peer_name(script)] = why
@@ -194,7 +193,8 @@ def main() -> None:
     scripts = [s for s in SCRIPTS if not options.only or peer_name(s) in options.only]
     runner = Runner(options.library.resolve(), options.seconds)
     counts = options.threads or sorted({1, len(os.sched_getaffinity(0))})
-    outcomes = {threads: run(runner, scripts, threads) for threads in counts}
+    found = {script: runner.find(script) for script in scripts}
+    outcomes = {threads: run(runner, found, threads) for threads in counts}
     for threads, outcome in outcomes.items():
         report(outcome, threads)
     if not any(outcome.rows for outcome in outcomes.values()):

@@ -230,6 +230,11 @@ WORD lanes lanes_rounded(lanes v)
 
 #if defined(ATTNRES_DTYPE_BF16)
 
+WORD __m256i upper_half(__m256i words)
+{
+    return _mm256_and_si256(words, _mm256_set1_epi32((int)0xffff0000));
+}
+
 /* Loads once what two instructions use: a compiler that folds the load into both of them makes the
  * loads the limit. */
 #if defined(ATTNRES_SHIM)
@@ -241,8 +246,8 @@ WORD lanes lanes_rounded(lanes v)
 WORD lanes widen(__m256i pairs)
 {
     LOADED(pairs)
-    const __m256i odd = _mm256_and_si256(pairs, _mm256_set1_epi32((int)0xffff0000));
-    const lanes v = {{_mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16)), _mm256_castsi256_ps(odd)}};
+    const lanes v = {{_mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16)),
+                      _mm256_castsi256_ps(upper_half(pairs))}};
     return v;
 }
 
@@ -273,11 +278,6 @@ WORD void round_halves(lanes v, __m256i *even, __m256i *odd)
         *even = rounded_up(v.at[0]);
         *odd = rounded_up(v.at[1]);
     }
-}
-
-WORD __m256i upper_half(__m256i words)
-{
-    return _mm256_and_si256(words, _mm256_set1_epi32((int)0xffff0000));
 }
 
 WORD lanes lanes_rounded(lanes v)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import unittest
+from typing import Callable
 
 from support import (EMULATED, INVENTED, INVENTED_OLD, RECORDED, RECORDED_PEERS, Case, figures,
                      section)
@@ -12,6 +13,16 @@ from support import (EMULATED, INVENTED, INVENTED_OLD, RECORDED, RECORDED_PEERS,
 from report_text import markdown_text
 
 RECORDED_NAME = json.loads(RECORDED.read_text(encoding="utf-8"))["context"]["cpu"]
+
+
+def another_machine(old: str, new: str) -> Callable[[dict], None]:
+    """Turns a result into another machine's, with other shapes."""
+    def change(document: dict) -> None:
+        document["context"]["cpu"] = "Another CPU"
+        for row in document["benchmarks"]:
+            for key in ("name", "run_name"):
+                row[key] = row[key].replace(old, new)
+    return change
 
 
 class Doubts(Case):
@@ -41,13 +52,7 @@ class Doubts(Case):
         self.assertIn("numbers made up for tests, measured nowhere", self.notices(INVENTED))
 
     def test_different_shapes(self) -> None:
-        def other(document: dict) -> None:
-            document["context"]["cpu"] = "Another CPU"
-            for row in document["benchmarks"]:
-                for key in ("name", "run_name"):
-                    row[key] = row[key].replace("width:7168", "width:7000")
-
-        path = self.changed(INVENTED, "a.json", other)
+        path = self.changed(INVENTED, "a.json", another_machine("width:7168", "width:7000"))
         said = self.notices(INVENTED, path)
         self.assertRegex(said, r"\d+ rows are not compared, for not every machine has them")
         part = section(self.page(INVENTED, path), "Machine against machine")
@@ -55,13 +60,7 @@ class Doubts(Case):
         self.assertIn("1 x 512 x 9", part)
 
     def test_no_shape_in_common(self) -> None:
-        def other(document: dict) -> None:
-            document["context"]["cpu"] = "Another CPU"
-            for row in document["benchmarks"]:
-                for key in ("name", "run_name"):
-                    row[key] = row[key].replace("sources:9", "sources:10")
-
-        path = self.changed(INVENTED, "a.json", other)
+        path = self.changed(INVENTED, "a.json", another_machine("sources:9", "sources:10"))
         self.assertIn("no row has the same shape on all of them", self.notices(INVENTED, path))
         part = section(self.page(INVENTED, path), "Machine against machine")
         self.assertEqual(figures(part), [])
